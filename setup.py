@@ -1,0 +1,84 @@
+"""Only what pyproject.toml cannot say: how the compiled modules are translated and linked.
+
+Switches, each an environment variable set to 1:
+
+CG_ABI3          one wheel for every CPython from 3.11 on (slower calls; a fallback, see docs/architecture.md)
+CG_DEBUG_CYTHON  bounds and initialisation checks in the generated code, no optimisation
+CG_SANITIZE      AddressSanitizer and UndefinedBehaviorSanitizer (gcc or clang); implies CG_DEBUG_CYTHON's symbols
+CG_COVERAGE      line tracing for Cython.Coverage; the C files stand beside their sources
+CG_ANNOTATE      an HTML page beside each generated C file that shows where Python objects are touched
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+
+def is_on(switch: str) -> bool:
+    return os.environ.get(switch, "0") == "1"
+
+
+def compiler_flags() -> tuple[list[str], list[str]]:
+    """(compile, link) flags of this platform's usual compiler."""
+    if sys.platform == "win32":
+        return ["/O2", "/fp:precise"], []
+    # Contraction would fuse a*b + c on some processors and not on others: scores must be the same number everywhere.
+    flags = ["-ffp-contract=off", "-fno-math-errno"]
+    if is_on("CG_SANITIZE"):
+        sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+        return [*flags, "-O1", "-g", *sanitizers], sanitizers[:1]
+    if is_on("CG_DEBUG_CYTHON") or is_on("CG_COVERAGE"):
+        return [*flags, "-O1", "-g"], []
+    # Debug information from the interpreter's own flags would make the modules six times as large.
+    return [*flags, "-O3", "-g0"], [] if sys.platform == "darwin" else ["-s"]
+
+
+checked = is_on("CG_DEBUG_CYTHON") or is_on("CG_SANITIZE")
+directives = {
+    "language_level": "3",
+    "boundscheck": checked,
+    "wraparound": False,
+    "initializedcheck": checked,
+    "cdivision": True,
+    "embedsignature": True,
+    "auto_pickle": False,
+    "autotestdict": False,
+    "freethreading_compatible": True,
+}
+macros: list[tuple[str, str | None]] = []
+if is_on("CG_COVERAGE"):
+    directives["linetrace"] = True
+    macros += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
+options = {}
+if is_on("CG_ABI3"):
+    macros += [("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")]
+    options["bdist_wheel"] = {"py_limited_api": "cp311"}
+
+compile_flags, link_flags = compiler_flags()
+sources = sorted(path.as_posix() for path in Path("src/cg").glob("_*.pyx"))
+extensions = [
+    Extension(
+        f"cg.{Path(source).stem}",
+        [source],
+        include_dirs=["src/cg"],
+        define_macros=macros,
+        libraries=[] if sys.platform == "win32" else ["m"],
+        extra_compile_args=compile_flags,
+        extra_link_args=link_flags,
+        py_limited_api=is_on("CG_ABI3"),
+        depends=sorted(path.as_posix() for path in Path("src/cg").glob("*.h")),
+    )
+    for source in sources
+]
+setup(
+    ext_modules=cythonize(
+        extensions,
+        compiler_directives=directives,
+        build_dir=None if is_on("CG_COVERAGE") else "build/cython",
+        annotate=is_on("CG_ANNOTATE"),
+    ),
+    options=options,
+)
