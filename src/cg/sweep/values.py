@@ -1,0 +1,105 @@
+"""The frozen values that the sweep's rooms hand to each other."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Where a branch's cached prefix stands when a request arrives."""
+
+    WARM = "warm"
+    PRE_EXPIRY = "pre_expiry"
+    COLD = "cold"
+    BROKEN = "broken"
+    UNCACHED = "uncached"
+    UNKNOWN = "unknown"
+
+
+class Ending(StrEnum):
+    """How a frozen removal stopped being replayed; both are stored and counted."""
+
+    RESTORED = "restored"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a verdict binds to, inside one thread: the same text read again later is another output."""
+
+    tool_use_id: str
+    block: int  # position in the result's content list; 0 for string content
+    sha256: str  # hex digest of the text's UTF-8 bytes, lone surrogates passed through
+
+    @property
+    def key(self) -> str:
+        """The 16 hex digits that stand in the marker."""
+        return self.sha256[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """An original that a marker can bring back, with the call that made it."""
+
+    identity: Identity
+    content: bytes  # the exact UTF-8 bytes (surrogatepass)
+    tool: str  # name of the tool that was called
+    arguments: str  # its input as compact JSON, for the "expired" answer
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A frozen decision: `written` is replayed byte for byte and never made anew."""
+
+    identity: Identity
+    written: bytes  # the JSON string token that replaces the original's, quotes included
+    saved_bytes: int  # UTF-8 bytes of the original less those of the text written
+    decided_at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A drop that was judged and waits for a request at which applying it pays."""
+
+    identity: Identity
+    tokens: float  # size of the output, estimated
+    judged_at: float
+    ask: str  # identifier of the ask's ledger row; empty for a judge that asks nobody
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One line of a thread's history: what was last sent, when, and how long the provider keeps it."""
+
+    branch: str  # identifier inside the thread
+    chain: bytes  # cumulative 8-byte digests, one a message: equal prefixes mean equal messages
+    head: bytes  # digest of tools and system
+    body: bytes  # digest of the last body, to tell a retry
+    clock: float  # when the prefix was last read or written, seconds since the epoch
+    ttl_s: int | None  # lifetime asked for; None: no mark at all
+    asked_at: float | None = None  # clock value of the wait in which an ask was made, so that a gap is asked once
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A provider's usage figures, tokens by tier."""
+
+    fresh: int = 0
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """All that is remembered of one thread, as one value."""
+
+    branches: tuple[Branch, ...] = ()
+    removals: dict[Identity, Removal] = field(default_factory=dict)  # frozen and still replayed
+    ended: dict[Identity, Ending] = field(default_factory=dict)
+    pending: dict[Identity, Pending] = field(default_factory=dict)
+    expanded: frozenset[str] = frozenset()  # SHA-256 of originals that were asked for: whole from then on
+    declaration: bytes | None = None  # the tool declaration as first sent, replayed byte for byte
+    bytes_per_token: float | None = None  # learnt from the provider's usage
+    usages: tuple[Usage, ...] = ()  # the provider's last two, newest last
+    paid_misses: int = 0  # asks that read nothing or paid a write; two latch asking off
