@@ -1,0 +1,16 @@
+"""Hold a wheel to its limits: under 1 MB, typed, and with no generated C in it."""
+
+import sys
+import zipfile
+from pathlib import Path
+
+LIMIT_BYTES = 1_000_000  # a tool that starts in milliseconds should install in one second
+
+for name in sys.argv[1:]:
+    size = Path(name).stat().st_size
+    members = zipfile.ZipFile(name).namelist()
+    assert size < LIMIT_BYTES, f"{name}: {size} bytes, limit {LIMIT_BYTES}"
+    assert "cg/py.typed" in members, f"{name}: not marked as typed"
+    left = [m for m in members if m.endswith((".c", ".html", ".pyx", ".h"))]
+    assert not left, f"{name}: build files inside: {left}"
+    print(f"{name}: {size} bytes, {len(members)} files")
