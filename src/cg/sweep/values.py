@@ -63,6 +63,7 @@ class Pending:
     identity: Identity
     tokens: float  # size of the output, estimated
     judged_at: float
+    messages: int  # length of the history that was judged: what stands behind it may refer to the output again
     ask: str  # identifier of the ask's ledger row; empty for a judge that asks nobody
 
 
