@@ -1,0 +1,1 @@
+"""asv benchmarks; each measures the installed package."""
