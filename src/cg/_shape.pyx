@@ -25,15 +25,18 @@ def has_vectors() -> bool:
     """Whether this processor runs the vector path."""
     return bool(_has_vectors)
 
-def utf8_of(content: str | bytes) -> bytes:
-    """The exact bytes that are described and hashed: UTF-8, lone surrogates by `surrogatepass`."""
+def utf8_of(content):
+    """The exact bytes that are described and hashed: UTF-8, lone surrogates by `surrogatepass`.
+
+    Raises TypeError for anything but str or bytes. No annotations here: Cython would refuse subclasses.
+    """
     if isinstance(content, bytes):
         return content
     if not isinstance(content, str):
         raise TypeError(f"content must be str or bytes, not {type(content).__name__}")
     return str.encode(content, "utf-8", "surrogatepass")
 
-def facts(content: str | bytes, vectors: bool = True) -> tuple[int, int, int, int]:
+def facts(content, bint vectors=True):
     """(kind's number, records or -1, lines, size in bytes); `vectors` false forces the plain path.
 
     Raises TypeError for anything but str or bytes, MemoryError when brackets nest deeper than memory allows.

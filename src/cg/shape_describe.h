@@ -68,7 +68,8 @@ static int describe_json(const uint8_t *s, size_t at, size_t n, int is_utf8, Sha
     if (j.reach < n && (j.reach - at < 256 || 2 * j.reach < n)) return 0; /* brackets, but no JSON */
     if (j.status == JSON_CUT && n - at < 16) return 0;
     out->kind = s[at] == '[' ? KIND_JSON_ARRAY : KIND_JSON_OBJECT;
-    if (out->kind == KIND_JSON_ARRAY && j.status == JSON_VALID && j.reach == n && is_utf8) out->records = (int64_t)j.records;
+    if (out->kind == KIND_JSON_ARRAY && j.status == JSON_VALID && j.reach == n && is_utf8)
+        out->records = (int64_t)j.records;
     return 1;
 }
 
@@ -83,7 +84,7 @@ static void shape_describe(const uint8_t *s, size_t n, int vectors, ShapeFacts *
     out->kind = KIND_OTHER;
     out->lines = (int64_t)c.newlines + (n > 0 && s[n - 1] != '\n');
     stray = c.high ? count_stray_bytes(s, n) : 0;
-    if (c.nuls || 32 * c.controls > n || 32 * stray > n) {
+    if (c.nuls || 32 * c.controls > n || 8 * stray > n) {
         out->kind = KIND_BINARY;
         return;
     }

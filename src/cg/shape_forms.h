@@ -8,13 +8,15 @@
 static int is_test_summary(const uint8_t *s, size_t n) {
     static const char *const fixed[] = {"test result: ", "Test Suites: ", "--- PASS: ", "--- FAIL: ", "--- SKIP: ",
                                         "=== RUN ",      "=== PAUSE ",    "=== CONT ",  NULL};
+    static const char *const counted[] = {"Tests: ", "Test Files ", "# tests ", "# pass ", "# fail ", NULL};
     static const char *const ends_of_count[] = {" passing", " failing", " passed", " failed", " pass", " fail", NULL};
     static const char *const of_tests[] = {" passed", " failed", " skipped", NULL};
     static const char *const banner[] = {" passed", " failed", " error", " skipped", " deselected", NULL};
     const char *const *w;
     size_t i, j;
-    if (starts_any(s, n, fixed) || prefix_and_number(s, n, "Tests: ") || prefix_and_number(s, n, "Test Files ")) return 1;
-    if (prefix_and_number(s, n, "# tests ") || prefix_and_number(s, n, "# pass ") || prefix_and_number(s, n, "# fail ")) return 1;
+    if (starts_any(s, n, fixed)) return 1;
+    for (w = counted; *w; w++)
+        if (prefix_and_number(s, n, *w)) return 1;
     if ((i = prefix_and_number(s, n, "Ran ")) && starts(s + i, n - i, " test")) return 1;
     if ((i = prefix_and_number(s, n, "Tests ")) && starts_any(s + i, n - i, of_tests)) return 1;
     j = starts(s, n, "ok") ? 2 : starts(s, n, "FAIL") ? 4 : s[0] == '?' ? 1 : 0; /* go test */
@@ -30,9 +32,9 @@ static int is_test_summary(const uint8_t *s, size_t n) {
 
 /* Lines of one test each; ordinary text has some of these too. */
 static int is_test_line(const uint8_t *s, size_t n) {
-    static const char *const fixed[] = {"PASS ",         "FAIL ",         "PASSED ",        "FAILED ",        "\xE2\x9C\x93 ",
-                                        "\xE2\x9C\x94 ", "\xE2\x9C\x95 ", "\xE2\x9C\x97 ", "\xE2\x9C\x98 ", "\xC3\x97 ",
-                                        "\xE2\x88\x9A ", NULL};
+    static const char *const fixed[] = {
+        "PASS ", "FAIL ", "PASSED ", "FAILED ", "\xE2\x9C\x93 ", "\xE2\x9C\x94 ", "\xE2\x9C\x95 ", "\xE2\x9C\x97 ",
+        "\xE2\x9C\x98 ", "\xC3\x97 ", "\xE2\x88\x9A ", NULL};
     size_t i;
     if (starts_any(s, n, fixed) || prefix_and_number(s, n, "ok ") || prefix_and_number(s, n, "not ok ")) return 1;
     if (n == 4 && (starts(s, n, "PASS") || starts(s, n, "FAIL"))) return 1;
@@ -77,8 +79,9 @@ static int is_stack_frame(const Line *l) {
 
 /* On the line as it stands, white space in front included. */
 static int is_diff_line(const uint8_t *raw, size_t n) {
-    static const char *const fixed[] = {"diff ", "index ", "commit ", "Author:", "Date:", "Merge:", "new file", "deleted file",
-                                        "rename ", "similarity ", "Binary files ", "old mode", "new mode", NULL};
+    static const char *const fixed[] = {
+        "diff ",        "index ",  "commit ",     "Author:",       "Date:",    "Merge:",   "new file",
+        "deleted file", "rename ", "similarity ", "Binary files ", "old mode", "new mode", NULL};
     return strchr("+-@ \\", raw[0]) ? raw[0] != 0 : starts_any(raw, n, fixed);
 }
 
@@ -121,12 +124,15 @@ static int starts_like_code(const Line *l) {
         "import ", "export ",  "const ",  "let ",      "var ",    "function ", "func ",  "fn ",     "pub ",
         "def ",    "class ",   "struct ", "enum ",     "impl ",   "interface ", "package ", "async ", "return ",
         "public ", "private ", "static ", "elif ",     "namespace ", "if (",   "for (",  "while (", "switch (",
-        "//",      "/*",       "*/",      "#include",  "#define", "#!/",       "</",     "<!",      NULL};
+        "//",      "/*",       "*/",      "#include",  "#define", "#!/",       NULL};
     const uint8_t *s = l->s;
     if (strchr("})]", s[0]) && s[0]) return 1;
-    if (s[0] == '<' && l->len > 1 && is_letter(s[1])) return 1;
     if (s[0] == '*' && l->indent % 2 == 1 && (l->len == 1 || s[1] == ' ')) return 1; /* inside a block comment */
     return starts_any(s, l->len, words);
+}
+
+static int is_markup(const uint8_t *s, size_t n) {
+    return n > 1 && s[0] == '<' && (is_letter(s[1]) || s[1] == '/' || s[1] == '!');
 }
 
 /* ^[A-Za-z_][A-Za-z0-9_.]*\( ... \)$ */
@@ -153,7 +159,8 @@ static int is_wordy(const Line *l, const Glyphs *g) {
     return g->gaps >= 4 && 10 * (g->letters + g->high + g->spaces) >= 8 * l->len;
 }
 
-static int ends_a_sentence(const uint8_t *s, size_t n) {
+static int ends_a_sentence(const uint8_t *s, size_t n, const Glyphs *g) {
+    if (g->has_stop) return 1;
     return strchr(".!?:", s[n - 1]) ? s[n - 1] != 0
                                     : ends(s, n, "\xE3\x80\x82") || ends(s, n, "\xEF\xBC\x81") ||
                                           ends(s, n, "\xEF\xBC\x9F") || ends(s, n, "\xE2\x80\xA6");

@@ -167,7 +167,7 @@ static int open_json(const uint8_t *s, size_t n, size_t *at, BracketStack *b, in
     return is_array ? JSON_VALID : skip_json_name(s, n, at);
 }
 
-/* After a value: closes what ends here; *more set if a comma promised another value, clear once the outermost closed. */
+/* After a value: closes what ends here; *more set if a comma promised another value, clear once all closed. */
 static int after_json_value(const uint8_t *s, size_t n, size_t *at, BracketStack *b, uint64_t *records, int *more) {
     *more = 0;
     while (b->depth) {

@@ -16,8 +16,8 @@ typedef struct {
 
 /* One loop's worth of facts about the stripped line. */
 typedef struct {
-    size_t letters, upper, digits, high, spaces, gaps, slashes, tabs, commas, comma_spaces;
-    int all_path, all_base64, has_dot_or_slash, has_link, has_bold, has_operator, has_tree;
+    size_t letters, upper, digits, high, spaces, gaps, slashes, marks, tabs, commas, comma_spaces;
+    int all_path, all_base64, has_dot_or_slash, has_link, has_bold, has_operator, has_tree, has_stop;
 } Glyphs;
 
 static int is_letter(uint8_t c) { return (uint8_t)((c | 0x20) - 'a') < 26; }
@@ -100,8 +100,13 @@ static int has_bold(const uint8_t *s, size_t n) {
 
 /* Box-drawing of `tree`: U+251C or U+2514 and then U+2500. */
 static int is_tree_at(const uint8_t *s, size_t i, size_t n) {
-    return n - i >= 6 && s[i] == 0xE2 && s[i + 1] == 0x94 && (s[i + 2] == 0x9C || s[i + 2] == 0x94) && s[i + 3] == 0xE2 &&
-           s[i + 4] == 0x94 && s[i + 5] == 0x80;
+    if (n - i < 6) return 0;
+    return memcmp(s + i, "\xE2\x94\x9C\xE2\x94\x80", 6) == 0 || memcmp(s + i, "\xE2\x94\x94\xE2\x94\x80", 6) == 0;
+}
+
+/* One or two `=` at the end. */
+static int is_padding(const uint8_t *s, size_t i, size_t n) {
+    return s[i] == '=' && (i + 1 == n || (i + 2 == n && s[n - 1] == '='));
 }
 
 static void look_at_space(const uint8_t *s, size_t i, size_t n, Glyphs *g) {
@@ -128,7 +133,7 @@ static Glyphs look_at_glyphs(const Line *l) {
             g.digits++;
             continue;
         }
-        g.all_base64 &= c == '+' || c == '/' || c == '-' || c == '_' || (c == '=' && i + 2 >= n);
+        g.all_base64 &= c == '+' || c == '/' || c == '-' || c == '_' || is_padding(s, i, n);
         if (c == ' ') {
             look_at_space(s, i, n, &g);
             g.all_path = 0;
@@ -142,6 +147,8 @@ static Glyphs look_at_glyphs(const Line *l) {
         }
         g.tabs += c == '\t';
         g.slashes += c == '/';
+        g.marks += c == '/' || c == '-' || c == '_';
+        g.has_stop |= c == '.' && n - i >= 3 && s[i + 1] == ' ' && s[i + 2] >= 'A' && s[i + 2] <= 'Z';
         g.has_dot_or_slash |= c == '.' || c == '/';
         stars += c == '*';
         quoted ^= c == '"';

@@ -24,8 +24,8 @@ typedef struct {
     int64_t hunk, git, diffish;
     int64_t test_strong, test_weak, since_strong;
     int64_t stack_header, frame;
-    int64_t base64, base64_len, base64_same, base64_chars, base64_slashes, upper, lower, digits, armour;
-    int64_t in_fence, fence, fenced, code, h1, h2, table, bold, link, bullet;
+    int64_t base64, base64_len, base64_same, base64_chars, base64_marks, upper, lower, digits, armour;
+    int64_t in_fence, fence, fenced, code, markup, h1, h2, table, bold, link, bullet;
     int64_t key, key_lower, item, comment, document, nested, key_alone_indent;
     int64_t wordy, sentence;
 } Tally;
@@ -95,7 +95,7 @@ static void tally_base64(const Line *l, const Glyphs *g, Tally *t) {
     t->base64++;
     t->base64_same += (int64_t)l->len == t->base64_len;
     t->base64_chars += (int64_t)l->len;
-    t->base64_slashes += (int64_t)g->slashes;
+    t->base64_marks += (int64_t)g->marks;
     t->upper += (int64_t)g->upper;
     t->lower += (int64_t)(g->letters - g->upper);
     t->digits += (int64_t)g->digits;
@@ -126,7 +126,7 @@ static void tally_line(const Line *l, Tally *t) {
     const uint8_t *s = l->s;
     size_t n = l->len;
     Glyphs g = look_at_glyphs(l);
-    int fence = starts(s, n, "```") || starts(s, n, "~~~"), strong = is_test_summary(s, n);
+    int code, fence = starts(s, n, "```") || starts(s, n, "~~~"), strong = is_test_summary(s, n);
     t->lines++;
     tally_number(l, t);
     if (l->indent == 0) tally_hits(s, n, t);
@@ -143,13 +143,15 @@ static void tally_line(const Line *l, Tally *t) {
     tally_base64(l, &g, t);
     tally_yaml(l, t);
     t->wordy += is_wordy(l, &g);
-    t->sentence += ends_a_sentence(s, n);
+    t->sentence += ends_a_sentence(s, n, &g);
     if (fence) t->in_fence = !t->in_fence;
     t->fence += fence;
     t->fenced += fence || t->in_fence;
     if (fence || t->in_fence) return;
     tally_markdown(l, &g, t);
-    t->code += is_code(l, &g);
+    code = is_code(l, &g);
+    t->code += code || is_markup(s, n);
+    t->markup += !code && is_markup(s, n);
 }
 
 static void tally_lines(const uint8_t *s, size_t n, Tally *t) {
@@ -197,7 +199,7 @@ static int share(int64_t part, int64_t whole, int64_t tenths) { return 10 * part
 
 static int is_base64(const Tally *t) {
     return t->base64_len >= 60 && t->base64 + t->armour == t->lines && t->base64_same + 1 >= t->base64 && t->upper &&
-           t->lower && t->digits && 16 * t->base64_slashes <= t->base64_chars;
+           t->lower && t->digits && 16 * t->base64_marks <= t->base64_chars;
 }
 
 static int is_numbered(const Tally *t) {
@@ -238,7 +240,8 @@ static int is_tsv(const Tally *t) {
 
 static int is_csv(const Tally *t) {
     return t->comma_ref && t->lines >= (t->comma_ref >= 2 ? 3 : 5) && share(t->comma_same, t->lines, 9) &&
-           4 * t->comma_space <= t->lines && 4 * t->comma_end <= t->lines && 4 * t->code <= t->lines;
+           4 * t->comma_space <= t->lines && 4 * t->comma_end <= t->lines && 4 * t->code <= t->lines &&
+           2 * t->wordy <= t->lines;
 }
 
 static int is_markdown(const Tally *t) {
@@ -255,7 +258,7 @@ static int is_yaml(const Tally *t) {
 
 static int is_source_code(const Tally *t) {
     int64_t lines = t->lines - t->fenced;
-    return t->code && share(t->code, lines, 4) && (lines >= 3 || t->code == lines);
+    return t->code && share(t->code, lines, 4) && (lines >= 3 || t->code - t->markup == lines);
 }
 
 static int is_prose(const Tally *t) { return t->wordy && t->sentence && share(t->wordy, t->lines, 6); }
