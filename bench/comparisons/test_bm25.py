@@ -1,7 +1,7 @@
 """BM25 beside other libraries on the same collection; `correct` says whether a row's ranking is the exact one.
 
-    pip install . -r bench/requirements.txt
-    pytest bench/comparisons/test_bm25.py --benchmark-columns=median,iqr --benchmark-group-by=group
+pip install . -r bench/requirements.txt
+pytest bench/comparisons/test_bm25.py --benchmark-columns=median,iqr --benchmark-group-by=group
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-from collections_zipf import queries, zipf_collection  # noqa: E402
+from collections_zipf import queries, zipf_collection
 
 K1, B, K = 1.2, 0.75, 10
 SIZES = [16, 4096]

@@ -49,8 +49,12 @@ def main(html: Path, screenshot: Path | None) -> int:
         address = f"http://127.0.0.1:{server.server_address[1]}/index.html"
         command = [browser, *FLAGS, f"--user-data-dir={profile}"]
         if screenshot is not None:
-            subprocess.run([*command, f"--screenshot={screenshot}", address], check=True, capture_output=True, timeout=120)
-        page = subprocess.run([*command, "--dump-dom", address], check=True, capture_output=True, text=True, timeout=120).stdout
+            subprocess.run(
+                [*command, f"--screenshot={screenshot}", address], check=True, capture_output=True, timeout=120
+            )
+        page = subprocess.run(
+            [*command, "--dump-dom", address], check=True, capture_output=True, text=True, timeout=120
+        ).stdout
         server.shutdown()
     found = page.count("benchmark-container")
     print(f"{found} benchmarks on the page")

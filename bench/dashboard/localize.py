@@ -1,8 +1,8 @@
 """Make an asv page self-contained: copy the assets it loads from elsewhere beside it, and point it at the copies.
 
-    cd bench/dashboard && npm install --no-package-lock && cd ../..
-    asv publish --config bench/asv.conf.json
-    python bench/dashboard/localize.py .asv/html bench/dashboard/node_modules
+cd bench/dashboard && npm install --no-package-lock && cd ../..
+asv publish --config bench/asv.conf.json
+python bench/dashboard/localize.py .asv/html bench/dashboard/node_modules
 """
 
 import re
