@@ -1,3 +1,18 @@
 """Spend a language model's context window well: bounded-damage retrieval hints, and a sweep of spent tool outputs."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cg.bm25 import BM25Index as BM25Index
+
+__all__ = ["BM25Index", "__version__"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`cg.BM25Index`, loaded when it is first asked for: `import cg` alone stays light."""
+    if name == "BM25Index":
+        from cg.bm25 import BM25Index
+
+        return BM25Index
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,168 @@
+/* One query from its text to its hits. */
+#ifndef BM25_QUERY_H
+#define BM25_QUERY_H
+
+#include "bm25_prune.h"
+#include "bm25_tokens.h"
+
+#define BM25_FEW 64              /* terms, and hits, that need no allocation */
+#define BM25_SHORT_TEXT 960      /* bytes of a query that need no allocation */
+
+/* Distinct term numbers of a query, ascending. */
+typedef struct { uint32_t *term; size_t n, room; uint32_t few[BM25_FEW]; } Bm25Terms;
+
+static void bm25_terms_free(Bm25Terms *q) { if (q->term != q->few) free(q->term); }
+
+static int bm25_terms_add(Bm25Terms *q, uint32_t t) {
+    size_t at = q->n;
+    if (q->n < BM25_FEW) {                       /* a few: kept sorted and distinct as they come */
+        while (at > 0 && q->term[at - 1] > t) at--;
+        if (at > 0 && q->term[at - 1] == t) return 1;
+        for (size_t i = q->n; i > at; i--) q->term[i] = q->term[i - 1];
+    } else if (q->n == q->room) {
+        uint32_t *more = (uint32_t *)malloc(q->room * 2 * sizeof(uint32_t));
+        if (!more) return 0;
+        memcpy(more, q->term, q->n * sizeof(uint32_t));
+        bm25_terms_free(q);
+        q->term = more;
+        q->room *= 2;
+    }
+    q->term[at] = t;
+    q->n++;
+    return 1;
+}
+
+static int bm25_compare_terms(const void *x, const void *y) {
+    uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+    return (a > b) - (a < b);
+}
+
+static void bm25_terms_settle(Bm25Terms *q) {
+    size_t kept = 0;
+    if (q->n < BM25_FEW) return;
+    qsort(q->term, q->n, sizeof(uint32_t), bm25_compare_terms);
+    for (size_t i = 0; i < q->n; i++)
+        if (i == 0 || q->term[i] != q->term[kept - 1]) q->term[kept++] = q->term[i];
+    q->n = kept;
+}
+
+/* The known terms of a text; 0 if memory is short. Free them in either case. */
+static int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int ascii, Bm25Terms *q) {
+    uint8_t few_bytes[BM25_SHORT_TEXT + BM25_TEXT_PAD], *room = few_bytes;
+    uint64_t few_bits[BM25_BITS_WORDS(BM25_SHORT_TEXT)], *bits = few_bits;
+    Bm25Token token[BM25_FEW];
+    Bm25Scan scan;
+    size_t got;
+    int ok = 1;
+    q->term = q->few;
+    q->n = 0;
+    q->room = BM25_FEW;
+    if (n > BM25_SHORT_TEXT) {
+        room = (uint8_t *)malloc(n + BM25_TEXT_PAD);
+        bits = (uint64_t *)malloc(BM25_BITS_WORDS(n) * 8);
+        ok = room && bits;
+    }
+    if (ok) {
+        if (ascii) bm25_open_ascii(&scan, text, n, room, bits);
+        else bm25_open_utf8(&scan, text, n, room);
+        while (ok && (got = bm25_next(&scan, token, BM25_FEW)) > 0)
+            for (size_t i = 0; i < got && ok; i++) {
+                const uint8_t *p = room + token[i].at;
+                uint32_t t = bm25_find(ix, p, token[i].len, bm25_hash(p, token[i].len, 0));
+                if (t != BM25_EMPTY) ok = bm25_terms_add(q, t);
+            }
+        bm25_terms_settle(q);
+    }
+    if (room != few_bytes) { free(room); free(bits); }
+    return ok;
+}
+
+/* Cursors of a query's terms, and how much work they promise. */
+typedef struct { Bm25Cursor *cursor; size_t n; uint64_t postings, work; Bm25Cursor few[BM25_FEW]; } Bm25Plan;
+
+static int bm25_plan(const Bm25Index *ix, const Bm25Terms *q, Bm25Plan *plan) {
+    plan->n = q->n;
+    plan->postings = plan->work = 0;
+    plan->cursor = q->n <= BM25_FEW ? plan->few : (Bm25Cursor *)malloc(q->n * sizeof(Bm25Cursor));
+    if (!plan->cursor) return 0;
+    for (size_t i = 0; i < q->n; i++) {
+        Bm25Cursor *c = &plan->cursor[i];
+        bm25_cursor_open(ix, q->term[i], c);
+        plan->postings += c->df;
+        plan->work += c->list && c->list->kind == BM25_COLUMN ? ix->n_docs / 8 : c->df;
+    }
+    return 1;
+}
+
+static void bm25_plan_free(Bm25Plan *plan) { if (plan->cursor != plan->few) free(plan->cursor); }
+
+/* Hits of a query; `hit` is `few` or owned. */
+typedef struct { Bm25Hit *hit; size_t n; Bm25Hit few[BM25_FEW]; } Bm25Answer;
+
+static void bm25_answer_free(Bm25Answer *a) { if (a->hit != a->few) free(a->hit); }
+
+/* The best k positive documents in order; 0 if memory is short. Free the answer in either case. */
+static int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answer *a) {
+    uint64_t most = plan->postings < ix->n_docs ? plan->postings : ix->n_docs;
+    Bm25Heap heap;
+    a->hit = a->few;
+    a->n = 0;
+    if (k > most) k = most;
+    if (k == 0) return 1;
+    if (ix->n_docs <= BM25_FEW) {                /* everything fits: no heap, one short sort */
+        a->n = bm25_collect(ix, plan->cursor, plan->n, a->hit);
+        bm25_insertion_sort(a->hit, a->n);
+        if (a->n > k) a->n = k;
+        return 1;
+    }
+    if (k > BM25_FEW) {
+        int all = k == most && k > 1024;
+        a->hit = (Bm25Hit *)malloc((size_t)k * sizeof(Bm25Hit) * (all ? 2 : 1));
+        if (!a->hit) { a->hit = a->few; return 0; }
+        if (all) {
+            a->n = bm25_collect(ix, plan->cursor, plan->n, a->hit);
+            bm25_sort_hits(a->hit, a->hit + a->n, a->n);
+            return 1;
+        }
+    }
+    heap.hit = a->hit;
+    heap.n = 0;
+    heap.k = (size_t)k;
+    if (!bm25_prune(ix, plan->cursor, plan->n, plan->work, &heap)) bm25_exhaust(ix, plan->cursor, plan->n, 0, &heap);
+    bm25_heap_sort(&heap);
+    a->n = heap.n;
+    return 1;
+}
+
+/* All documents: those with a positive score in order, the others behind them by position; 0 if memory is short. */
+static int bm25_rank(const Bm25Index *ix, Bm25Plan *plan, uint32_t *doc, double *score) {
+    uint64_t most = plan->postings < ix->n_docs ? plan->postings : ix->n_docs;
+    Bm25Hit few[BM25_FEW * 2], *hit = few;
+    size_t n, at;
+    uint32_t next = 0;
+    if (most > BM25_FEW) hit = (Bm25Hit *)malloc((size_t)most * 2 * sizeof(Bm25Hit));
+    if (!hit) return 0;
+    n = most ? bm25_collect(ix, plan->cursor, plan->n, hit) : 0;
+    at = n;
+    for (size_t i = 0; i < n; i++) {
+        while (next < hit[i].doc) doc[at++] = next++;
+        next++;
+    }
+    while (next < ix->n_docs) doc[at++] = next++;
+    bm25_sort_hits(hit, hit + n, n);
+    for (size_t i = 0; i < n; i++) { doc[i] = hit[i].doc; score[i] = hit[i].score; }
+    memset(score + n, 0, (ix->n_docs - n) * sizeof(double));
+    if (hit != few) free(hit);
+    return 1;
+}
+
+/* The score of every document. */
+static void bm25_scores(const Bm25Index *ix, Bm25Plan *plan, double *score) {
+    for (uint32_t base = 0; base < ix->n_docs;) {
+        uint32_t limit = ix->n_docs - base < BM25_SPAN ? ix->n_docs : base + BM25_SPAN;
+        bm25_score_span(ix, plan->cursor, plan->n, base, limit, score + base);
+        base = limit;
+    }
+}
+
+#endif
