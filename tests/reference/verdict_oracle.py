@@ -296,17 +296,22 @@ def agree(found, equal):
 
 
 def integer_of(value):
-    """R10: the integer that a value of `i` denotes, or None."""
+    """R10: the integer that a value of `i` denotes; None for anything else and for what no label can be."""
     if isinstance(value, Number) and (match := INTEGER.fullmatch(value.text)):
-        return int(match.group(1)) if len(match.group(1)) < 30 else match.group(1)
-    if isinstance(value, Text) and PLAIN_INTEGER.fullmatch(trimmed := value.text.strip(BLANKS)):
-        return int(trimmed) if len(trimmed) < 30 else trimmed
-    return None
+        digits = match.group(1)
+    elif isinstance(value, Text) and PLAIN_INTEGER.fullmatch(trimmed := value.text.strip(BLANKS)):
+        digits = trimmed
+    else:
+        return None
+    return int(digits) if len(digits) < 30 and abs(int(digits)) < 2**63 else None
 
 
 def same_label(one, other):
+    """Labels are exact: integers compare by what they denote, everything else as written."""
     first, second = integer_of(one), integer_of(other)
-    return first == second if first is not None and second is not None else same(one, other)
+    if first is not None or second is not None:
+        return first == second
+    return not isinstance(one, (Array, Object)) and type(one) is type(other) and one == other
 
 
 def label_of(node):
@@ -315,7 +320,7 @@ def label_of(node):
     if not found or not agree(found, same_label) or found[0] is None:
         return "no_label"
     label = integer_of(found[0])
-    return label if isinstance(label, int) else "unknown_label"
+    return "unknown_label" if label is None else label
 
 
 def is_unanswered(node):
@@ -436,9 +441,7 @@ class Reply:
     def sequence(self, node, parent, how):
         objects = [item for item in node.items if isinstance(item, Object) and item.closed and is_verdict(item)]
         complete = [item for item in node.items if not isinstance(item, (Array, Object)) or item.closed]
-        if is_usable(objects):
-            tier = 1
-        elif how == "cut" and any(isinstance(item, Object) for item in node.items):
+        if is_usable(objects) or how == "cut" and any(isinstance(item, Object) for item in node.items):
             tier = 1
         elif objects:
             tier = 2

@@ -1,0 +1,193 @@
+/* Characters and the values they spell: blanks, escapes, what a word or string means. Offsets, never pointers, leave here,
+   because the reply's buffer may move between two pieces. */
+#ifndef CG_VERDICT_TEXT_H
+#define CG_VERDICT_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define NOWHERE ((size_t)-1)
+#define REPLACEMENT 0xFFFDu
+
+enum ValueKind { ABSENT, IS_NULL, BOOLEAN, NUMBER, TEXT, CONTAINER };
+
+typedef struct {
+    size_t at, end;     /* a string's inside or a word, as written */
+    uint8_t kind;
+} Value;
+
+static inline int is_ascii_blank(uint8_t c) { return c == ' ' || (c >= 9 && c <= 13); }
+
+static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
+
+static inline uint8_t lowered(uint8_t c) { return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c; }
+
+static inline int is_word_byte(uint8_t c) {
+    return (lowered(c) >= 'a' && lowered(c) <= 'z') || is_digit(c) || c == '_' || c == '$' || c == '.' || c == '+' || c == '-';
+}
+
+static inline int is_three(const uint8_t *s, uint8_t a, uint8_t b, uint8_t c) { return s[0] == a && s[1] == b && s[2] == c; }
+
+/* Bytes of the blank character at s[i], 0 if it is none (U+00A0, U+FEFF, U+200B, U+3000 and six of ASCII). */
+static inline int blank_at(const uint8_t *s, size_t i, size_t n) {
+    if (i >= n) return 0;
+    if (s[i] < 0x80) return is_ascii_blank(s[i]);
+    if (n - i >= 2 && s[i] == 0xC2 && s[i + 1] == 0xA0) return 2;
+    if (n - i < 3) return 0;
+    return is_three(s + i, 0xEF, 0xBB, 0xBF) || is_three(s + i, 0xE2, 0x80, 0x8B) || is_three(s + i, 0xE3, 0x80, 0x80) ? 3 : 0;
+}
+
+/* Bytes of the blank character that ends just before s[i], 0 if there is none. */
+static inline int blank_before(const uint8_t *s, size_t i) {
+    if (i == 0) return 0;
+    if (s[i - 1] < 0x80) return is_ascii_blank(s[i - 1]);
+    if (i >= 2 && blank_at(s, i - 2, i) == 2) return 2;
+    return i >= 3 && blank_at(s, i - 3, i) == 3 ? 3 : 0;
+}
+
+static inline int hex_digit(uint8_t c) {
+    if (is_digit(c)) return c - '0';
+    c = lowered(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four hexadecimal digits at s[i], or -1. */
+static int32_t hex4(const uint8_t *s, size_t i, size_t end) {
+    int32_t unit = 0;
+    if (end - i < 4 || i > end) return -1;
+    for (int k = 0; k < 4; k++) {
+        int digit = hex_digit(s[i + k]);
+        if (digit < 0) return -1;
+        unit = unit << 4 | digit;
+    }
+    return unit;
+}
+
+/* One character of UTF-8; an ill-formed maximal subpart is one U+FFFD (Unicode, table 3-7). */
+static uint32_t utf8_next(const uint8_t *s, size_t *at, size_t end) {
+    size_t i = *at;
+    uint8_t c = s[i++];
+    uint32_t point;
+    int more;
+    uint8_t low = 0x80, high = 0xBF;
+    *at = i;
+    if (c < 0x80) return c;
+    if (c >= 0xC2 && c <= 0xDF) { more = 1; point = c & 0x1F; }
+    else if (c >= 0xE0 && c <= 0xEF) { more = 2; point = c & 0x0F; }
+    else if (c >= 0xF0 && c <= 0xF4) { more = 3; point = c & 0x07; }
+    else return REPLACEMENT;
+    if (c == 0xE0) low = 0xA0;
+    if (c == 0xED) high = 0x9F;
+    if (c == 0xF0) low = 0x90;
+    if (c == 0xF4) high = 0x8F;
+    for (; more; more--) {
+        if (i >= end || s[i] < low || s[i] > high) { *at = i; return REPLACEMENT; }
+        point = point << 6 | (s[i++] & 0x3F);
+        low = 0x80; high = 0xBF;
+    }
+    *at = i;
+    return point;
+}
+
+/* `\uXXXX` whose digits are at *at: the character, pairs joined; *at moves behind it. The digits were checked. */
+static uint32_t unicode_escape(const uint8_t *s, size_t *at, size_t end, uint32_t unit) {
+    *at += 4;
+    if (unit >= 0xD800 && unit < 0xDC00 && end - *at >= 6 && s[*at] == '\\' && s[*at + 1] == 'u') {
+        int32_t low = hex4(s, *at + 2, end);
+        if (low >= 0xDC00 && low < 0xE000) {
+            *at += 6;
+            return 0x10000 + ((unit - 0xD800) << 10) + (uint32_t)(low - 0xDC00);
+        }
+    }
+    return unit >= 0xD800 && unit < 0xE000 ? REPLACEMENT : unit;
+}
+
+/* The next character of a string's inside, unescaped. An unknown escape reads as its backslash, then its character. */
+static uint32_t char_next(const uint8_t *s, size_t *at, size_t end) {
+    static const char names[] = "\"'\\/bfnrt", meant[] = "\"'\\/\b\f\n\r\t";
+    size_t i = *at;
+    if (s[i] != '\\') return utf8_next(s, at, end);
+    if (i + 1 < end && s[i + 1] == 'u') {
+        int32_t unit = hex4(s, i + 2, end);
+        if (unit >= 0) { *at = i + 2; return unicode_escape(s, at, end, (uint32_t)unit); }
+    } else if (i + 1 < end && s[i + 1]) {
+        const char *found = strchr(names, s[i + 1]);
+        if (found) { *at = i + 2; return (uint8_t)meant[found - names]; }
+    }
+    *at = i + 1;
+    return '\\';
+}
+
+static inline int is_blank_char(uint32_t c) {
+    return c == ' ' || (c >= 9 && c <= 13) || c == 0xA0 || c == 0xFEFF || c == 0x200B || c == 0x3000;
+}
+
+/* Write the unescaped inside to `out` as UTF-8, ill-formed bytes as they are; never longer than what was written. */
+static size_t unescape(const uint8_t *s, size_t at, size_t end, uint8_t *out) {
+    size_t k = 0;
+    while (at < end) {
+        if (s[at] != '\\') { out[k++] = s[at++]; continue; }
+        uint32_t c = char_next(s, &at, end);
+        if (c < 0x80) out[k++] = (uint8_t)c;
+        else if (c < 0x800) { out[k++] = (uint8_t)(0xC0 | c >> 6); out[k++] = (uint8_t)(0x80 | (c & 0x3F)); }
+        else {
+            if (c < 0x10000) out[k++] = (uint8_t)(0xE0 | c >> 12);
+            else { out[k++] = (uint8_t)(0xF0 | c >> 18); out[k++] = (uint8_t)(0x80 | (c >> 12 & 0x3F)); }
+            out[k++] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+            out[k++] = (uint8_t)(0x80 | (c & 0x3F));
+        }
+    }
+    return k;
+}
+
+/* What the trimmed text spells, ASCII letters lowered, in at most `room` bytes; -1 if it is longer or not ASCII. */
+static int trimmed(const uint8_t *s, size_t at, size_t end, char *out, int room) {
+    int k = 0, gap = 0;
+    while (at < end) {
+        uint32_t c = char_next(s, &at, end);
+        if (is_blank_char(c)) { gap = k > 0; continue; }
+        if (gap || c >= 0x80 || k == room) return -1;
+        out[k++] = (char)lowered((uint8_t)c);
+    }
+    return k;
+}
+
+static inline int spells(const char *text, int length, const char *word) {
+    return length == (int)strlen(word) && memcmp(text, word, (size_t)length) == 0;
+}
+
+/* Length of the JSON number at the start of s, 0 if there is none; *plain: digits with a sign at most. */
+static size_t number_length(const uint8_t *s, size_t n, int *plain) {
+    size_t i = n && s[0] == '-', start = i;
+    *plain = 1;
+    while (i < n && is_digit(s[i])) i++;
+    if (i == start || (s[start] == '0' && i - start > 1)) return 0;
+    if (i + 1 < n && s[i] == '.' && is_digit(s[i + 1])) {
+        *plain = 0;
+        for (i++; i < n && is_digit(s[i]); i++) {}
+    }
+    if (i + 1 < n && lowered(s[i]) == 'e') {
+        size_t k = i + 1 + (s[i + 1] == '+' || s[i + 1] == '-');
+        if (k < n && is_digit(s[k])) {
+            *plain = 0;
+            for (i = k; i < n && is_digit(s[i]); i++) {}
+        }
+    }
+    return i;
+}
+
+/* Null, truth value, number or text: what a bare word means. */
+static uint8_t word_kind(const uint8_t *s, size_t n) {
+    int plain;
+    if (is_digit(s[0]) || s[0] == '-') return number_length(s, n, &plain) == n ? NUMBER : TEXT;
+    if ((n == 4 && (!memcmp(s, "null", 4) || !memcmp(s, "None", 4))) || (n == 9 && !memcmp(s, "undefined", 9))) return IS_NULL;
+    if (n == 4 || n == 5) {
+        char low[5];
+        for (size_t k = 0; k < n; k++) low[k] = (char)lowered(s[k]);
+        if (!memcmp(low, n == 4 ? "true" : "false", n)) return BOOLEAN;
+    }
+    return TEXT;
+}
+
+#endif
