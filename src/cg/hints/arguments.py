@@ -1,0 +1,90 @@
+"""The command line of `cg-hints`: flags, their ranges, and the help that documents every code."""
+
+import argparse
+from typing import NoReturn
+
+from cg.hints.limits import MAX_TIMEOUT_S
+from cg.hints.refusal import Code, Refusal
+
+_EPILOG = """\
+exit codes:
+  0    answered; with --verify: found; with --lines: every line has its answer, errors in their place
+  1    a fault of ours (internal)
+  2    refused: stdout is empty, stderr is one line {{"error": {{"code", "message", "path"}}}}
+  3    --verify: absent, all candidates were checked
+  4    --verify: incomplete, the budget was spent or a check failed
+  130  interrupted (Ctrl-C)      141  the reader of our output went away
+
+error codes:
+{{codes}}
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """A wrong command line is refused in the same form as a wrong request."""
+        raise Refusal(Code.USAGE, message)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= MAX_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(f"{value} is not more than 0 and at most {MAX_TIMEOUT_S:g} seconds")
+    return value
+
+
+def _code_lines() -> str:
+    """The codes in columns of a narrow terminal."""
+    codes = [code.value for code in Code]
+    return "\n".join(
+        "  " + "".join(f"{code:<20}" for code in codes[i : i + 4]).rstrip() for i in range(0, len(codes), 4)
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="cg-hints",
+        description="Order the documents of one JSON request (stdin) for its query: BM25, with the request's hints"
+        " mixed in. A bad hint list at most doubles the candidates inspected before a target.",
+        epilog=_EPILOG + _code_lines(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--first", choices=("hints", "baseline"), default="hints", help="which list opens each round (default: hints)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--lines", action="store_true", help="one request a line, one answer a line, in order")
+    form.add_argument("--table", action="store_true", help="print a table for people instead of JSON")
+    parser.add_argument(
+        "--verify",
+        metavar="COMMAND",
+        help="run COMMAND for each candidate in order, one JSON object on its stdin: exit 0 found, 1 not this one",
+    )
+    parser.add_argument(
+        "--budget", type=_positive, metavar="N", help="--verify: at most N checks a request (default: all)"
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="S", help="--verify: seconds a check may take (default: 30)"
+    )
+    return parser
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    """The checked flags; raises Refusal(USAGE), and SystemExit(0) after --help."""
+    parser = _parser()
+    flags = parser.parse_args(arguments)
+    if flags.verify is None and (flags.budget is not None or flags.timeout is not None):
+        parser.error("--budget and --timeout need --verify")
+    if flags.verify is not None and flags.table:
+        parser.error("--verify and --table do not go together")
+    if flags.timeout is None:
+        flags.timeout = 30.0
+    return flags

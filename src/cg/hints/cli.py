@@ -1,0 +1,136 @@
+"""`cg-hints`: requests on stdin, ordered candidates on stdout.
+
+Start-up is most of what one small request costs, so what only some runs need is imported where it is needed.
+"""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, BinaryIO
+
+from cg.hints.arguments import parse_arguments
+from cg.hints.catalog import Catalog, CatalogCache, build_catalog
+from cg.hints.ordering import order
+from cg.hints.reading import read_body, read_lines
+from cg.hints.refusal import Code, Refusal
+from cg.hints.request import Request, read_request
+
+if TYPE_CHECKING:
+    from cg.hints.verify import Outcome
+
+EXIT_FAULT, EXIT_REFUSED, EXIT_INTERRUPTED, EXIT_PIPE = 1, 2, 130, 141
+_EXIT_OF_RESULT = {"found": 0, "absent": 3, "incomplete": 4}
+
+Verifier = Callable[[Request, Catalog], "Outcome"]
+
+
+def _line(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    stream.write(data)
+    stream.flush()
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:  # started with the descriptor closed
+        raise Refusal(Code.INVALID_JSON, "standard input is closed")
+    return sys.stdin.buffer
+
+
+def _verifier(flags: Namespace) -> Verifier:
+    """A function that checks the candidates of one request; what it remembers lasts as long as it does."""
+    import signal
+
+    from cg.hints.command import CommandCheck
+    from cg.hints.verify import CheckMemory, subjects, verify
+
+    check, memory = CommandCheck(flags.verify, flags.timeout), CheckMemory()
+    # Ended politely, the run unwinds and so takes the running check and all that it started with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+    def run(request: Request, catalog: Catalog) -> "Outcome":
+        return verify(subjects(request, order(request, flags.first, catalog)), check, flags.budget, memory)
+
+    return run
+
+
+def _answer_one(flags: Namespace, out: BinaryIO) -> int:
+    """Answer the one request on stdin; returns the exit code."""
+    verifier = _verifier(flags) if flags.verify is not None else None
+    request = read_request(read_body(_stdin()))
+    if verifier is not None:
+        outcome = verifier(request, build_catalog(request.documents))
+        _write(out, _line(outcome.to_dict()))
+        return _EXIT_OF_RESULT[outcome.result]
+    response = order(request, flags.first)
+    if flags.table:
+        from cg.hints.table import table
+
+        _write(out, table(response).encode("utf-8"))
+    else:
+        _write(out, _line(response))
+    return 0
+
+
+def _answer_lines(flags: Namespace, out: BinaryIO) -> int:
+    """Answer each line of stdin before the next is read; returns the exit code."""
+    verifier = _verifier(flags) if flags.verify is not None else None
+    cache = CatalogCache()
+
+    def answer(line: bytes) -> Mapping[str, object]:
+        request = read_request(line)
+        catalog = cache.get(request.snapshot_id, request.documents)
+        return order(request, flags.first, catalog) if verifier is None else verifier(request, catalog).to_dict()
+
+    for line in read_lines(_stdin()):
+        try:
+            if isinstance(line, Refusal):
+                raise line
+            reply = answer(line)
+        except Refusal as refusal:
+            reply = refusal.to_dict()
+        _write(out, _line(reply))
+    return 0
+
+
+def _describe(fault: BaseException) -> str:
+    """The kind and place of a fault; never its message, which may quote content."""
+    place, trace = "", fault.__traceback__
+    while trace is not None:
+        place = f" in {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(fault).__name__}{place}"
+
+
+def _report(refusal: Refusal, code: int) -> int:
+    if sys.stderr is not None:
+        _write(sys.stderr.buffer, _line(refusal.to_dict()))
+    return code
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns its exit code (see `cg-hints --help`)."""
+    try:
+        flags = parse_arguments(arguments)
+        if sys.stdout is None:
+            return EXIT_PIPE
+        run = _answer_lines if flags.lines else _answer_one
+        return run(flags, sys.stdout.buffer)
+    except Refusal as refusal:
+        return _report(refusal, EXIT_REFUSED)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered has no reader: without this the interpreter would try again, and complain, at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    except Exception as fault:
+        return _report(Refusal(Code.INTERNAL, _describe(fault)), EXIT_FAULT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Check candidates in order until one is found, and never guess: what was not checked is not claimed."""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from hashlib import sha256
+from typing import Literal, NamedTuple, TypedDict
+
+from cg.hints.limits import MAX_REMEMBERED_CHECKS
+from cg.hints.ordering import Candidate, Response
+from cg.hints.request import Request
+
+
+class Answer(Enum):
+    """What one check came to; FAILED is no answer about the candidate."""
+
+    FOUND = "found"
+    NOT_THIS = "not_this"
+    FAILED = "failed"
+
+
+class Subject(TypedDict):
+    """What a check is told about its candidate; data to look at, never an instruction to follow."""
+
+    snapshot_id: str
+    query: str
+    id: str
+    text: str
+    rank: int
+    source: str
+    bm25_rank: int
+    bm25_score: float
+
+
+Check = Callable[[Subject], Answer]
+
+
+class Outcome(NamedTuple):
+    """`id` is the candidate that was found, else None; `checks` counts the checks that were made for it."""
+
+    result: Literal["found", "absent", "incomplete"]
+    id: str | None
+    checks: int
+
+    def to_dict(self) -> dict[str, str | int | None]:
+        return {"result": self.result, "id": self.id, "checks": self.checks}
+
+
+class CheckMemory:
+    """The answers of one run by (snapshot, query, id), so that no check is made twice; failures are kept as well.
+
+    Holds digests, not content, and forgets the oldest past `capacity`.
+    """
+
+    def __init__(self, capacity: int = MAX_REMEMBERED_CHECKS) -> None:
+        self._capacity = capacity
+        self._answers: dict[bytes, Answer] = {}
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @staticmethod
+    def _key(subject: Subject) -> bytes:
+        digest = sha256()
+        for part in (subject["snapshot_id"], subject["query"], subject["id"]):
+            encoded = part.encode("utf-8")
+            digest.update(len(encoded).to_bytes(8, "big"))  # lengths, so that no two triples run together
+            digest.update(encoded)
+        return digest.digest()
+
+    def recall(self, subject: Subject) -> Answer | None:
+        return self._answers.get(self._key(subject))
+
+    def remember(self, subject: Subject, answer: Answer) -> None:
+        self._answers[self._key(subject)] = answer
+        if len(self._answers) > self._capacity:
+            del self._answers[next(iter(self._answers))]
+
+
+def subjects(request: Request, response: Response) -> Iterable[Subject]:
+    """The candidates of `response` in order, each with its text and what it is to be checked for."""
+    texts = dict(request.documents)
+    for candidate in response["candidates"]:
+        yield _subject(request, candidate, texts[candidate["id"]])
+
+
+def _subject(request: Request, candidate: Candidate, text: str) -> Subject:
+    return {
+        "snapshot_id": request.snapshot_id,
+        "query": request.query,
+        "id": candidate["id"],
+        "text": text,
+        "rank": candidate["rank"],
+        "source": candidate["source"],
+        "bm25_rank": candidate["bm25_rank"],
+        "bm25_score": candidate["bm25_score"],
+    }
+
+
+def verify(
+    candidates: Iterable[Subject], check: Check, budget: int | None = None, memory: CheckMemory | None = None
+) -> Outcome:
+    """Found with its id, absent after every candidate was checked, incomplete otherwise.
+
+    At most `budget` checks are made (None: as many as there are candidates); an answer out of `memory` costs none.
+    The first failed check ends the run as incomplete: later answers could not make "absent" true, and a command that
+    is broken would otherwise fail, or time out, once for every candidate.
+    """
+    memory = memory if memory is not None else CheckMemory()
+    checks = 0
+    for subject in candidates:
+        answer = memory.recall(subject)
+        if answer is None:
+            if budget is not None and checks >= budget:
+                return Outcome("incomplete", None, checks)
+            answer = check(subject)
+            checks += 1
+            memory.remember(subject, answer)
+        if answer is Answer.FOUND:
+            return Outcome("found", subject["id"], checks)
+        if answer is Answer.FAILED:
+            return Outcome("incomplete", None, checks)
+    return Outcome("absent", None, checks)
