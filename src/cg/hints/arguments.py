@@ -10,13 +10,12 @@ _EPILOG = """\
 exit codes:
   0    answered; with --verify: found; with --lines: every line has its answer, errors in their place
   1    a fault of ours (internal)
-  2    refused: stdout is empty, stderr is one line {{"error": {{"code", "message", "path"}}}}
+  2    refused: stdout is empty, stderr is one line {"error": {"code", "message", "path"}}
   3    --verify: absent, all candidates were checked
   4    --verify: incomplete, the budget was spent or a check failed
   130  interrupted (Ctrl-C)      141  the reader of our output went away
 
 error codes:
-{{codes}}
 """
 
 
