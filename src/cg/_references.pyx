@@ -1,0 +1,160 @@
+# cython: language_level=3, auto_pickle=False
+"""Names and lines by which a later text can be recognised as using an earlier one.
+
+A *name* is a run of ASCII letters, digits, `_`, `.` and `-`, without `.` and `-` at its ends, that does not look like a
+plain word: 4 to 64 bytes with a letter and a digit, an underscore or a dot between letters or digits, a step from lower
+to upper case, or five digits and more. Its pieces between dots and hyphens are looked at too, so that `CreateTranscript` is found in
+`session.CreateTranscript`. A *line* is what is left of a text's line without a leading line number and outer blanks,
+if that has 24 bytes and two words or more; of a longer one the first 400 bytes count.
+"""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+cdef enum:              # classes of a byte, as bits
+    LOWER = 1
+    UPPER = 2
+    DIGIT = 4
+    UNDER = 8
+    JOINT = 16          # '.' and '-': inside a name, never at its ends
+    ALNUM = 7
+    WORD = 15
+
+cdef enum:
+    MIN_NAME = 4
+    MAX_NAME = 64       # longer runs are encoded data; their pieces still count
+    MIN_LINE = 24
+    MAX_LINE = 400
+
+cdef unsigned char KIND[256]
+
+cdef void fill_kinds() noexcept:
+    cdef int c
+    for c in range(256):
+        if 97 <= c <= 122:
+            KIND[c] = LOWER
+        elif 65 <= c <= 90:
+            KIND[c] = UPPER
+        elif 48 <= c <= 57:
+            KIND[c] = DIGIT
+        elif c == 95:
+            KIND[c] = UNDER
+        elif c == 45 or c == 46:
+            KIND[c] = JOINT
+        else:
+            KIND[c] = 0
+
+fill_kinds()
+
+cdef bint is_name(const unsigned char *s, Py_ssize_t n) noexcept nogil:
+    """Whether s[:n], of word bytes and joints and with none of the latter at its ends, is no plain word."""
+    cdef Py_ssize_t i
+    cdef unsigned char seen = 0, kind, before = 0
+    cdef Py_ssize_t digits = 0
+    if n < MIN_NAME or n > MAX_NAME:
+        return False
+    for i in range(n):
+        kind = KIND[s[i]]
+        if kind & UPPER and before & LOWER:
+            return True
+        if kind & UNDER and before & ALNUM and i + 1 < n and KIND[s[i + 1]] & ALNUM:
+            return True
+        if s[i] == b'.' and before & ALNUM and KIND[s[i + 1]] & (LOWER | UPPER):
+            return True
+        digits += kind & DIGIT != 0
+        seen |= kind
+        before = kind
+    return digits > 0 and (seen & (LOWER | UPPER) != 0 or digits >= 5)
+
+cdef int add(set found, const unsigned char *s, Py_ssize_t n) except -1:
+    found.add(PyBytes_FromStringAndSize(<const char *> s, n))
+    return 0
+
+cdef int add_names(set found, const unsigned char *s, Py_ssize_t n) except -1:
+    """Add the run s[:n] of word bytes and joints, and its pieces."""
+    cdef Py_ssize_t i, start
+    cdef bint joined = False
+    while n > 0 and KIND[s[0]] & JOINT:
+        s += 1
+        n -= 1
+    while n > 0 and KIND[s[n - 1]] & JOINT:
+        n -= 1
+    if is_name(s, n):
+        add(found, s, n)
+    start = 0
+    for i in range(n + 1):
+        if i == n or KIND[s[i]] & JOINT:
+            if (joined or i < n) and is_name(s + start, i - start):
+                add(found, s + start, i - start)
+            joined = True
+            start = i + 1
+    return 0
+
+cdef inline bint is_blank(unsigned char c) noexcept nogil:
+    return c == b' ' or c == b'\t' or c == b'\r' or c == 0x0b or c == 0x0c
+
+cdef Py_ssize_t past_line_number(const unsigned char *s, Py_ssize_t n) noexcept nogil:
+    """Length of a leading number with its separator (tab, ':', '|' or an arrow), else 0."""
+    cdef Py_ssize_t i = 0, first
+    while i < n and is_blank(s[i]):
+        i += 1
+    first = i
+    while i < n and KIND[s[i]] & DIGIT:
+        i += 1
+    if i == first:
+        return 0
+    while i < n and s[i] == b' ':
+        i += 1
+    if i < n and (s[i] == b'\t' or s[i] == b':' or s[i] == b'|'):
+        return i + 1
+    if i + 2 < n and s[i] == 0xe2 and s[i + 1] == 0x86 and s[i + 2] == 0x92:     # U+2192
+        return i + 3
+    return 0
+
+cdef int add_line(set found, const unsigned char *s, Py_ssize_t n) except -1:
+    """Add the line s[:n] if it is long enough to be recognised by itself."""
+    cdef Py_ssize_t i, words = 0, cut
+    cdef bint inside = False
+    cut = past_line_number(s, n)
+    s += cut
+    n -= cut
+    while n > 0 and is_blank(s[0]):
+        s += 1
+        n -= 1
+    while n > 0 and is_blank(s[n - 1]):
+        n -= 1
+    if n < MIN_LINE:
+        return 0
+    for i in range(n):
+        if KIND[s[i]] & WORD:
+            words += not inside
+            inside = True
+            if words == 2:
+                return add(found, s, min(n, <Py_ssize_t> MAX_LINE))
+        else:
+            inside = False
+    return 0
+
+def items(bytes text not None) -> set[bytes]:
+    """The names and lines of a text, each once. Linear in the text; memory is bounded by about six times its size.
+
+    The bound is reached by a text of nothing but four-byte names.
+    """
+    cdef const unsigned char *s = text
+    cdef Py_ssize_t n = len(text), i = 0, run = -1, line = 0
+    cdef set found = set()
+    for i in range(n):
+        if KIND[s[i]]:
+            if run < 0:
+                run = i
+            continue
+        if run >= 0:
+            if i - run >= MIN_NAME:
+                add_names(found, s + run, i - run)
+            run = -1
+        if s[i] == b'\n':
+            if i - line >= MIN_LINE:
+                add_line(found, s + line, i - line)
+            line = i + 1
+    if run >= 0:
+        add_names(found, s + run, n - run)
+    add_line(found, s + line, n - line)
+    return found
