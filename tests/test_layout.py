@@ -22,7 +22,7 @@ MAY_IMPORT = {
 def room_of(module: str) -> str:
     """The folder (or, at the top level, the kind of file) that a dotted module name belongs to."""
     name = module.split(".")[1] if "." in module else "doors"
-    if name.startswith("_"):
+    if name.startswith("_") and not name.startswith("__"):
         return "compiled"
     return name if name in MAY_IMPORT else "doors"
 
