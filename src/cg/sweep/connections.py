@@ -1,0 +1,131 @@
+"""Connections to one SQLite file: lent to one thread at a time, one writer, readers never blocked."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cg.sweep.schema import prepare
+from cg.sweep.state_file import secure
+from cg.sweep.store import StoreError
+
+BUSY_TIMEOUT_S = 10.0  # how long a writer waits for another process before the call is refused
+
+
+class Connections:
+    """A pool for one file. Safe between threads; a forked child opens its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._idle: list[sqlite3.Connection] = []
+        self._writer = threading.Lock()  # fair between threads, where SQLite's own waiting polls
+        self._pid = os.getpid()
+        self._is_closed = False
+        secure(path)
+        with self._errors(), self._lent() as connection:
+            prepare(connection, path)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view; raises StoreError if the file cannot be read."""
+        with self._errors(), self._lent() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction, committed on leaving, undone on an exception; raises StoreError if it cannot be made.
+
+        `durable`: on the disk, not only with the kernel, before it returns. Any commit survives the process; only a
+        durable one survives the machine.
+        """
+        with self._errors(), self._writer, self._lent() as connection:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def compact(self) -> None:
+        """Write the log back into the file and empty it, so that what was erased is in neither; best effort."""
+        with self._errors(), self._writer, self._lent() as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        """Close what is not lent out; what is lent closes on its return."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _lent(self) -> Iterator[sqlite3.Connection]:
+        if self._is_closed:
+            raise StoreError(f"{self.path}: the store is closed")
+        if self._pid != os.getpid():
+            # SQLite's handles and locks do not survive a fork: the parent's are dropped unused, not closed.
+            self._forget_parent()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if self._is_closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def _forget_parent(self) -> None:
+        _INHERITED.extend(self._idle)
+        self._idle, self._writer, self._pid = [], threading.Lock(), os.getpid()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            connection.execute("PRAGMA secure_delete = ON")  # what is forgotten does not linger in free pages
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA journal_size_limit = 16777216")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """SQLite's errors as StoreError; the message has no content, only SQLite's own short text."""
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise StoreError(f"{self.path}: {_plain(error)}") from error
+
+
+_INHERITED: list[sqlite3.Connection] = []  # a parent's connections, kept so that they are never finalised here
+
+
+def _plain(error: BaseException) -> str:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return "is damaged or not a database; move it away to start anew"
+    if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
+        return "cannot be written (read-only)"
+    if code is not None and code & 0xFF == sqlite3.SQLITE_FULL:
+        return "the disk is full"
+    if code is not None and code & 0xFF == sqlite3.SQLITE_BUSY:
+        return f"another process has held it for more than {BUSY_TIMEOUT_S:g} s"
+    return f"{type(error).__name__}: {getattr(error, 'sqlite_errorname', 'error')}"

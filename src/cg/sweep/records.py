@@ -1,0 +1,157 @@
+"""How values lie in the SQLite state, and how a thread is read from it."""
+
+import json
+import sqlite3
+import threading
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cg.sweep.store import StoreError
+from cg.sweep.values import Branch, Ending, Identity, Pending, Removal, Thread, Usage
+
+MAX_CONTENT_BYTES = 100 * 1024 * 1024  # no text is larger than the largest body: a bomb unpacks no further
+PACK_FROM_BYTES = 512  # below, packing saves less than a page
+PACK_GAIN = 0.9  # packed only if a tenth is saved: unpacking is paid at every read
+REMEMBERED_THREADS = 64
+
+
+def raw(text: str) -> bytes:
+    """Text as bytes, lone surrogates passed through."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def plain(stored: bytes) -> str:
+    """The text that `raw` stored."""
+    return bytes(stored).decode("utf-8", "surrogatepass")
+
+
+def identity_columns(thread: str, identity: Identity) -> tuple[str, bytes, int, str]:
+    """A thread's identity as the four key columns."""
+    return thread, raw(identity.tool_use_id), identity.block, identity.sha256
+
+
+def pack(content: bytes) -> tuple[bytes, bool]:
+    """(bytes to store, whether they are packed)."""
+    if len(content) >= PACK_FROM_BYTES:
+        packed = zlib.compress(content, 1)
+        if len(packed) < PACK_GAIN * len(content):
+            return packed, True
+    return content, False
+
+
+def unpack(stored: bytes, is_packed: bool) -> bytes | None:
+    """The content, or None when the stored bytes do not unpack to one."""
+    if not is_packed:
+        return bytes(stored)
+    opened = zlib.decompressobj()
+    try:
+        content = opened.decompress(stored, MAX_CONTENT_BYTES)
+    except zlib.error:
+        return None
+    return content if opened.eof and not opened.unused_data else None
+
+
+def removal_checksum(removal: Removal) -> int:
+    """CRC-32 over all that is replayed or counted: a damaged row must not be replayed."""
+    identity = removal.identity
+    head = json.dumps([identity.block, identity.sha256, removal.saved_bytes, removal.decided_at]).encode()
+    return zlib.crc32(removal.written, zlib.crc32(raw(identity.tool_use_id), zlib.crc32(head)))
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The part of a thread that changes seldom."""
+
+    removals: dict[Identity, Removal]
+    ended: dict[Identity, Ending]
+    pending: dict[Identity, Pending]
+    expanded: frozenset[str]
+
+
+class Records:
+    """Reads threads; remembers the decisions of the last few under the version that any writer renews with them."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[int, Decisions]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def thread(self, db: sqlite3.Connection, thread: str, path: Path) -> Thread:
+        """The thread as it stands; an empty one if it was never seen."""
+        row = db.execute(
+            "SELECT version, declaration, bytes_per_token, usages, paid_misses FROM thread WHERE thread = ?", (thread,)
+        ).fetchone()
+        if row is None:
+            return Thread()
+        version, declaration, ratio, usages, misses = row
+        decisions = self._decisions(db, thread, version, path)
+        branches = db.execute(
+            "SELECT branch, chain, head, body, clock, ttl_s, asked_at FROM branch WHERE thread = ?"
+            " ORDER BY clock, branch",
+            (thread,),
+        )
+        return Thread(
+            branches=tuple(Branch(*found) for found in branches),
+            removals=decisions.removals,
+            ended=decisions.ended,
+            pending=decisions.pending,
+            expanded=decisions.expanded,
+            declaration=declaration,
+            bytes_per_token=ratio,
+            usages=tuple(Usage(*tiers) for tiers in json.loads(usages)),
+            paid_misses=misses,
+        )
+
+    def forget(self, thread: str | None) -> None:
+        with self._lock:
+            if thread is None:
+                self._known.clear()
+            else:
+                self._known.pop(thread, None)
+
+    def _decisions(self, db: sqlite3.Connection, thread: str, version: int, path: Path) -> Decisions:
+        with self._lock:
+            known = self._known.get(thread)
+            if known is not None and known[0] == version:
+                self._known.move_to_end(thread)
+                return known[1]
+        decisions = _read_decisions(db, thread, path)
+        with self._lock:
+            self._known[thread] = version, decisions
+            self._known.move_to_end(thread)
+            while len(self._known) > REMEMBERED_THREADS:
+                self._known.popitem(last=False)
+        return decisions
+
+
+def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Decisions:
+    removals: dict[Identity, Removal] = {}
+    ended: dict[Identity, Ending] = {}
+    for row in db.execute(
+        "SELECT tool_use_id, block, sha256, written, saved_bytes, decided_at, checksum, ending FROM removal"
+        " WHERE thread = ? ORDER BY rowid",
+        (thread,),
+    ):
+        removal, ending = _removal(row, path)
+        if ending is None:
+            removals[removal.identity] = removal
+        else:
+            ended[removal.identity] = ending
+    pending = {}
+    for tool_use_id, block, sha256, *verdict in db.execute(
+        "SELECT tool_use_id, block, sha256, tokens, judged_at, messages, ask FROM pending WHERE thread = ?", (thread,)
+    ):
+        identity = Identity(plain(tool_use_id), block, sha256)
+        pending[identity] = Pending(identity, *verdict)
+    expanded = frozenset(s for (s,) in db.execute("SELECT sha256 FROM expanded WHERE thread = ?", (thread,)))
+    return Decisions(removals, ended, pending, expanded)
+
+
+def _removal(row: tuple[Any, ...], path: Path) -> tuple[Removal, Ending | None]:
+    tool_use_id, block, sha256, written, saved_bytes, decided_at, checksum, ending = row
+    removal = Removal(Identity(plain(tool_use_id), block, sha256), bytes(written), saved_bytes, decided_at)
+    if removal_checksum(removal) != checksum:
+        raise StoreError(f"{path}: a recorded removal does not match its checksum: the file is damaged")
+    return removal, Ending(ending) if ending is not None else None

@@ -1,0 +1,86 @@
+"""The layout of the SQLite state, by version, and how an older one is brought up to date."""
+
+import sqlite3
+from pathlib import Path
+
+from cg.sweep.store import StoreError
+
+APPLICATION_ID = 0x63677377  # "cgsw", in the file's header: another program's database is not ours to write to
+
+# One script a version, never edited once released: a state of version n is brought up by scripts n, n+1, ...
+# Everything that comes from a request is a BLOB: tool names and ids may hold what is no valid Unicode.
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE thread (
+        thread TEXT PRIMARY KEY, version INTEGER NOT NULL, used_at REAL NOT NULL, declaration BLOB,
+        bytes_per_token REAL, usages TEXT NOT NULL DEFAULT '[]', paid_misses INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE branch (
+        thread TEXT NOT NULL, branch TEXT NOT NULL, chain BLOB NOT NULL, head BLOB NOT NULL, body BLOB NOT NULL,
+        clock REAL NOT NULL, ttl_s INTEGER, asked_at REAL, PRIMARY KEY (thread, branch)
+    );
+    CREATE TABLE payload (
+        thread TEXT NOT NULL, key TEXT NOT NULL, sha256 TEXT NOT NULL, tool_use_id BLOB NOT NULL,
+        block INTEGER NOT NULL, tool BLOB NOT NULL, arguments BLOB NOT NULL, content BLOB, is_packed INTEGER NOT NULL,
+        stored_at REAL NOT NULL, PRIMARY KEY (thread, key)
+    );
+    CREATE INDEX payload_age ON payload (stored_at) WHERE content IS NOT NULL;
+    CREATE TABLE removal (
+        thread TEXT NOT NULL, tool_use_id BLOB NOT NULL, block INTEGER NOT NULL, sha256 TEXT NOT NULL,
+        written BLOB NOT NULL, saved_bytes INTEGER NOT NULL, decided_at REAL NOT NULL, checksum INTEGER NOT NULL,
+        ending TEXT, ended_at REAL, PRIMARY KEY (thread, tool_use_id, block, sha256)
+    );
+    CREATE TABLE pending (
+        thread TEXT NOT NULL, tool_use_id BLOB NOT NULL, block INTEGER NOT NULL, sha256 TEXT NOT NULL,
+        tokens REAL NOT NULL, judged_at REAL NOT NULL, messages INTEGER NOT NULL, ask TEXT NOT NULL,
+        PRIMARY KEY (thread, tool_use_id, block, sha256)
+    ) WITHOUT ROWID;
+    CREATE TABLE expanded (thread TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (thread, sha256)) WITHOUT ROWID;
+    CREATE TABLE body (
+        thread TEXT NOT NULL, branch TEXT NOT NULL, body BLOB NOT NULL, size INTEGER NOT NULL, used INTEGER NOT NULL,
+        PRIMARY KEY (thread, branch)
+    );
+    CREATE TABLE claim (
+        thread TEXT NOT NULL, name TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (thread, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE ask (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, detail TEXT NOT NULL);
+    CREATE INDEX ask_thread ON ask (thread);
+    CREATE TABLE total (
+        thread TEXT NOT NULL, family TEXT NOT NULL, name TEXT NOT NULL, amount REAL NOT NULL,
+        PRIMARY KEY (thread, family, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
+    INSERT INTO meta VALUES ('payload_bytes', 0), ('swept_at', -1e300);
+    """,
+)
+THREAD_TABLES = ("thread", "branch", "payload", "removal", "pending", "expanded", "body", "claim", "ask", "total")
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the database to the current layout, or raise StoreError if it is not one that can be."""
+    connection.execute("BEGIN IMMEDIATE")  # two processes that start together migrate one after the other
+    try:
+        _migrate(connection, path)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and application != APPLICATION_ID:
+        raise StoreError(f"{path}: is a database of another program")
+    newest = len(MIGRATIONS)
+    if not 0 <= version <= newest or (tables and version == 0):
+        raise StoreError(f"{path}: has schema version {version}; this program knows 1 to {newest}")
+    if version == newest:
+        return
+    for script in MIGRATIONS[version:]:
+        for statement in script.split(";"):  # executescript would commit: all or nothing is wanted here
+            if statement.strip():
+                connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {newest}")

@@ -1,0 +1,72 @@
+"""The state file on disk: whose it is, who may read it, and refusing everything that is not plainly ours."""
+
+import os
+import stat
+from pathlib import Path
+
+from cg.sweep.store import StoreError
+
+_IS_POSIX = os.name == "posix"  # elsewhere the mode bits say nothing about who may read
+
+
+def secure(path: Path) -> None:
+    """Make sure that the state file and its folder are ours alone, creating what is missing (0700, 0600).
+
+    Raises StoreError for a symlink, another owner, a file that others may read or write, a folder in which others may
+    put files in its place, and for anything that is no regular file.
+    """
+    try:
+        _secure_folder(path.parent)
+        _create(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be used as state: {error.strerror or type(error).__name__}") from error
+    for name in (path, _beside(path, "-wal"), _beside(path, "-shm")):
+        _refuse_foreign(name)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _secure_folder(folder: Path) -> None:
+    missing = not folder.exists()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if missing and _IS_POSIX:
+        folder.chmod(0o700)  # the mode given to mkdir is cut by the umask, never widened; this also covers odd umasks
+    if not _IS_POSIX:
+        return
+    found = folder.stat()
+    is_sticky = bool(found.st_mode & stat.S_ISVTX)  # as /tmp: others may add files but not replace ours
+    shared = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid())
+    if shared and not is_sticky:
+        mode = stat.S_IMODE(found.st_mode)
+        raise StoreError(f"{folder}: others may write here (mode {mode:04o}); a state folder must be 0700")
+
+
+def _create(path: Path) -> None:
+    """An empty file of mode 0600 unless something is there; SQLite gives its side files the same mode."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        os.close(os.open(path, flags, 0o600))
+    except FileExistsError:
+        return
+
+
+def _refuse_foreign(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be used as state: {error.strerror or type(error).__name__}") from error
+    if stat.S_ISLNK(found.st_mode):
+        raise StoreError(f"{path}: is a symbolic link; a state must be a file of its own")
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path}: is not a regular file")
+    if not _IS_POSIX:
+        return
+    if found.st_uid != os.geteuid():
+        raise StoreError(f"{path}: belongs to user {found.st_uid}, not to user {os.geteuid()}")
+    if found.st_mode & 0o077:
+        mode = stat.S_IMODE(found.st_mode)
+        raise StoreError(f"{path}: others may use it (mode {mode:04o}); a state must be 0600")

@@ -1,0 +1,390 @@
+"""The store on disk: one SQLite file in WAL mode, shared by threads and processes."""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Protocol
+
+from cg.sweep.connections import Connections
+from cg.sweep.economics import learn_ratio
+from cg.sweep.last_bodies import LastBodies
+from cg.sweep.ledger import AskRow, TurnReport
+from cg.sweep.originals import PAYLOAD, as_payload, is_kept, keep
+from cg.sweep.records import Records, identity_columns, plain, removal_checksum
+from cg.sweep.schema import THREAD_TABLES
+from cg.sweep.store import (
+    MAX_BODY_BYTES,
+    MAX_BRANCHES,
+    MAX_ROWS,
+    Expired,
+    Limits,
+    StoreError,
+)
+from cg.sweep.totals import FAMILIES, shares
+from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+
+SWEEP_EVERY_S = 3600.0  # ages are looked at with the first put of an hour
+UNDATED = -1e300  # seconds; before every request
+MATCH = "thread = ? AND tool_use_id = ? AND block = ? AND sha256 = ?"
+
+
+class Configured(Protocol):
+    """The two limits, as a configuration holds them."""
+
+    @property
+    def payload_ttl_h(self) -> float: ...
+
+    @property
+    def store_max_mb(self) -> int: ...
+
+
+class SqliteStore:
+    """`cg.sweep.store.Store` in a file that only its owner can read.
+
+    `bodies_in_memory` keeps the last sent bodies out of the file, as a long-running gateway does.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        config: Configured | None = None,
+        *,
+        limits: Limits | None = None,
+        bodies_in_memory: bool = False,
+    ) -> None:
+        if limits is None and config is not None:
+            limits = Limits(config.payload_ttl_h * 3600.0, config.store_max_mb * 1024 * 1024)
+        self._limits = limits or Limits()
+        self._file = Connections(Path(path))
+        self._records = Records()
+        self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes) if bodies_in_memory else None
+
+    def __enter__(self) -> "SqliteStore":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def load(self, thread: str) -> Thread:
+        with self._file.reading() as db:
+            return self._records.thread(db, thread, self._file.path)
+
+    # -- originals ---------------------------------------------------------------------------------------------------
+
+    def put(self, thread: str, payloads: Sequence[Payload], now: float) -> frozenset[Identity]:
+        try:
+            with self._file.writing(durable=True) as db:
+                if _meta(db, "swept_at") + SWEEP_EVERY_S <= now:
+                    self._expire(db, now)
+                room = self._limits.max_bytes - _meta(db, "payload_bytes")
+                _use(db, thread, now)
+                written = []
+                for payload in payloads:
+                    grown = keep(db, thread, payload, now, room)
+                    if grown is not None:
+                        room -= grown
+                        written.append(payload)
+                _set_meta(db, "payload_bytes", self._limits.max_bytes - room)
+        except StoreError as error:
+            if _is_out_of_room(error.__cause__):
+                return frozenset()  # nothing was stored, which is a full answer: the outputs stay whole
+            raise
+        # Asked for anew, as an expansion would, and past the page cache: what cannot be read back was not stored.
+        with self._file.reading() as db:
+            db.execute("PRAGMA shrink_memory")
+            return frozenset(p.identity for p in written if is_kept(db, thread, p))
+
+    def fetch(self, thread: str, key: str) -> Payload | Expired | None:
+        with self._file.reading() as db:
+            row = db.execute(f"SELECT {PAYLOAD} FROM payload WHERE thread = ? AND key = ?", (thread, key)).fetchone()
+        return None if row is None else as_payload(row)
+
+    def missing(self, thread: str) -> frozenset[Identity]:
+        with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT r.tool_use_id, r.block, r.sha256 FROM removal r LEFT JOIN payload p"
+                " ON p.thread = r.thread AND p.sha256 = r.sha256 AND p.content IS NOT NULL"
+                " WHERE r.thread = ? AND r.ending IS NULL AND p.key IS NULL",
+                (thread,),
+            )
+            return frozenset(Identity(plain(tool_use_id), block, sha256) for tool_use_id, block, sha256 in rows)
+
+    def payloads(self, thread: str) -> Iterator[Payload]:
+        with self._file.reading() as db:
+            rows = db.execute(
+                f"SELECT {PAYLOAD} FROM payload WHERE thread = ? AND content IS NOT NULL ORDER BY rowid", (thread,)
+            ).fetchall()  # packed as they lie; each is unpacked only when it is its turn
+        return (found for found in map(as_payload, rows) if isinstance(found, Payload))
+
+    # -- decisions ---------------------------------------------------------------------------------------------------
+
+    def freeze(self, thread: str, removals: Sequence[Removal]) -> tuple[Removal, ...]:
+        with self._file.writing(durable=True) as db:
+            standing = [_freeze(db, thread, removal) for removal in removals]
+            _renew_version(db, thread)
+        return tuple(removal for removal in standing if removal is not None)
+
+    def end(self, thread: str, identity: Identity, ending: Ending, now: float) -> bool:
+        with self._file.writing(durable=True) as db:
+            ended = db.execute(
+                f"UPDATE removal SET ending = ?, ended_at = ? WHERE {MATCH} AND ending IS NULL",
+                (ending.value, now, *identity_columns(thread, identity)),
+            ).rowcount
+            _renew_version(db, thread)
+        return bool(ended)
+
+    def expand_mark(self, thread: str, sha256: str) -> None:
+        with self._file.writing(durable=True) as db:
+            db.execute("INSERT OR IGNORE INTO expanded VALUES (?, ?)", (thread, sha256))
+            _renew_version(db, thread)
+
+    def pend(self, thread: str, pending: Sequence[Pending]) -> None:
+        with self._file.writing() as db:
+            for drop in pending:
+                where = identity_columns(thread, drop.identity)
+                if db.execute(f"SELECT 1 FROM removal WHERE {MATCH} AND ending IS NULL", where).fetchone() is None:
+                    row = (*where, drop.tokens, drop.judged_at, drop.messages, drop.ask)
+                    db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            _renew_version(db, thread)
+
+    def unpend(self, thread: str, identities: Sequence[Identity]) -> None:
+        with self._file.writing() as db:
+            db.executemany(f"DELETE FROM pending WHERE {MATCH}", [identity_columns(thread, i) for i in identities])
+            _renew_version(db, thread)
+
+    def declare(self, thread: str, declaration: bytes) -> bytes:
+        with self._file.writing(durable=True) as db:
+            _know(db, thread)
+            db.execute(
+                "UPDATE thread SET declaration = ? WHERE thread = ? AND declaration IS NULL", (declaration, thread)
+            )
+            (standing,) = db.execute("SELECT declaration FROM thread WHERE thread = ?", (thread,)).fetchone()
+        return bytes(standing)
+
+    # -- branches ----------------------------------------------------------------------------------------------------
+
+    def touch(self, thread: str, branch: Branch) -> None:
+        with self._file.writing() as db:
+            _use(db, thread, branch.clock)
+            db.execute("INSERT OR REPLACE INTO branch VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (thread, *astuple(branch)))
+            old = db.execute(
+                "SELECT branch FROM branch WHERE thread = ? ORDER BY clock DESC, branch DESC LIMIT -1 OFFSET ?",
+                (thread, MAX_BRANCHES),
+            ).fetchall()
+            for (name,) in old:
+                db.execute("DELETE FROM branch WHERE thread = ? AND branch = ?", (thread, name))
+                db.execute("DELETE FROM body WHERE thread = ? AND branch = ?", (thread, name))
+                if self._bodies is not None:
+                    self._bodies.forget(thread, name)
+
+    def learn(
+        self,
+        thread: str,
+        *,
+        usage: Usage | None = None,
+        sent_bytes: int | None = None,
+        bytes_per_token: float | None = None,
+        paid_miss: bool = False,
+    ) -> None:
+        with self._file.writing() as db:
+            _know(db, thread)
+            ratio, listed = db.execute(
+                "SELECT bytes_per_token, usages FROM thread WHERE thread = ?", (thread,)
+            ).fetchone()
+            usages = json.loads(listed)
+            if usage is not None:
+                usages = [*usages, list(astuple(usage))][-2:]
+                if sent_bytes is not None:
+                    ratio = learn_ratio(ratio, sent_bytes, usage)
+            ratio = ratio if bytes_per_token is None else bytes_per_token
+            db.execute(
+                "UPDATE thread SET bytes_per_token = ?, usages = ?, paid_misses = paid_misses + ? WHERE thread = ?",
+                (ratio, json.dumps(usages), int(paid_miss), thread),
+            )
+
+    def keep_body(self, thread: str, branch: str, body: bytes) -> None:
+        if self._bodies is not None:
+            self._bodies.keep(thread, branch, body)
+            return
+        with self._file.writing() as db:
+            db.execute("DELETE FROM body WHERE thread = ? AND branch = ?", (thread, branch))
+            if len(body) > MAX_BODY_BYTES:
+                return
+            size, used = db.execute("SELECT coalesce(sum(size), 0), coalesce(max(used), 0) FROM body").fetchone()
+            db.execute("INSERT INTO body VALUES (?, ?, ?, ?, ?)", (thread, branch, body, len(body), used + 1))
+            size += len(body)
+            while size > self._limits.bodies_bytes:
+                row, freed = db.execute("SELECT rowid, size FROM body ORDER BY used LIMIT 1").fetchone()
+                db.execute("DELETE FROM body WHERE rowid = ?", (row,))
+                size -= freed
+
+    def last_body(self, thread: str, branch: str) -> bytes | None:
+        if self._bodies is not None:
+            return self._bodies.last(thread, branch)
+        with self._file.reading() as db:
+            row = db.execute("SELECT body FROM body WHERE thread = ? AND branch = ?", (thread, branch)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def claim(self, thread: str, name: str, until: float) -> bool:
+        with self._file.writing() as db:
+            return bool(db.execute("INSERT OR IGNORE INTO claim VALUES (?, ?, ?)", (thread, name, until)).rowcount)
+
+    # -- accounts ----------------------------------------------------------------------------------------------------
+
+    def book(self, row: AskRow) -> None:
+        with self._file.writing() as db:
+            detail = json.dumps(row.to_dict())
+            added = db.execute("INSERT INTO ask (thread, detail) VALUES (?, ?)", (row.thread, detail)).lastrowid or 0
+            db.execute("DELETE FROM ask WHERE id <= ?", (added - MAX_ROWS,))
+
+    def rows(self, thread: str | None = None) -> Iterator[AskRow]:
+        with self._file.reading() as db:
+            found = db.execute(
+                "SELECT detail FROM ask WHERE ? IS NULL OR thread = ? ORDER BY id", (thread, thread)
+            ).fetchall()
+        return (AskRow.from_dict(json.loads(detail)) for (detail,) in found)
+
+    def count(self, thread: str, turn: TurnReport) -> None:
+        with self._file.writing() as db:
+            db.executemany(
+                "INSERT INTO total VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (thread, family, name) DO UPDATE SET amount = amount + excluded.amount",
+                [(thread, *share) for share in shares(turn)],
+            )
+
+    def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:
+        totals: dict[str, dict[str, float]] = {family: {} for family in FAMILIES}
+        with self._file.reading() as db:
+            for family, name, amount in db.execute(
+                "SELECT family, name, sum(amount) FROM total WHERE ? IS NULL OR thread = ?"
+                " GROUP BY family, name ORDER BY family, name",
+                (thread, thread),
+            ):
+                totals.setdefault(family, {})[name] = amount
+        return totals
+
+    def status(self) -> Mapping[str, int]:
+        with self._file.reading() as db:
+            counted = {name: db.execute(query).fetchone()[0] for name, query in _STATUS.items()}
+            counted["payload_bytes"] = int(_meta(db, "payload_bytes"))
+        if self._bodies is not None:
+            counted |= {"bodies": len(self._bodies), "body_bytes": self._bodies.size_bytes}
+        return counted
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def forget(self, thread: str | None) -> None:
+        with self._file.writing(durable=True) as db:
+            _erase(db, "? IS NULL OR thread = ?", (thread, thread))
+        if self._bodies is not None:
+            self._bodies.forget(thread)
+        self._records.forget(thread)
+        self._file.compact()
+
+    def sweep_ages(self, now: float) -> None:
+        with self._file.writing() as db:
+            self._expire(db, now)
+
+    def _expire(self, db: sqlite3.Connection, now: float) -> None:
+        """Let go of old threads, claims and contents; what a thread that is in use replays is not old."""
+        # A thread that no request has dated yet starts to age now.
+        db.execute("UPDATE thread SET used_at = ? WHERE used_at = ?", (now, UNDATED))
+        _erase(
+            db,
+            "thread IN (SELECT thread FROM thread WHERE used_at <= ?)",
+            (now - self._limits.thread_ttl_s,),
+        )
+        db.execute("DELETE FROM claim WHERE until <= ?", (now,))
+        before = now - self._limits.payload_ttl_s
+        db.execute(
+            "UPDATE payload SET content = NULL WHERE content IS NOT NULL AND stored_at <= ? AND NOT EXISTS ("
+            " SELECT 1 FROM thread t JOIN removal r ON r.thread = t.thread WHERE t.thread = payload.thread"
+            " AND t.used_at > ? AND r.sha256 = payload.sha256 AND r.ending IS NULL)",
+            (before, before),
+        )
+        _measure(db)
+        _set_meta(db, "swept_at", now)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_STATUS = {
+    "threads": "SELECT count(*) FROM thread",
+    "branches": "SELECT count(*) FROM branch",
+    "removals": "SELECT count(*) FROM removal WHERE ending IS NULL",
+    "ended": "SELECT count(*) FROM removal WHERE ending IS NOT NULL",
+    "pending": "SELECT count(*) FROM pending",
+    "payloads": "SELECT count(*) FROM payload WHERE content IS NOT NULL",
+    "expired": "SELECT count(*) FROM payload WHERE content IS NULL",
+    "bodies": "SELECT count(*) FROM body",
+    "body_bytes": "SELECT coalesce(sum(size), 0) FROM body",
+    "asks": "SELECT count(*) FROM ask",
+}
+
+
+def _meta(db: sqlite3.Connection, name: str) -> float:
+    return float(db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()[0])
+
+
+def _set_meta(db: sqlite3.Connection, name: str, value: float) -> None:
+    db.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
+
+
+def _measure(db: sqlite3.Connection) -> None:
+    (size,) = db.execute("SELECT coalesce(sum(length(content)), 0) FROM payload").fetchone()
+    _set_meta(db, "payload_bytes", size)
+
+
+def _erase(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> None:
+    for table in reversed(THREAD_TABLES):  # `thread` last: the others are chosen by it
+        db.execute(f"DELETE FROM {table} WHERE {where}", values)
+    _measure(db)
+
+
+def _know(db: sqlite3.Connection, thread: str) -> None:
+    """The thread's row, if it is new."""
+    row = (thread, secrets.randbits(62), UNDATED)
+    db.execute("INSERT OR IGNORE INTO thread (thread, version, used_at) VALUES (?, ?, ?)", row)
+
+
+def _use(db: sqlite3.Connection, thread: str, now: float) -> None:
+    _know(db, thread)
+    db.execute("UPDATE thread SET used_at = max(used_at, ?) WHERE thread = ?", (now, thread))
+
+
+def _renew_version(db: sqlite3.Connection, thread: str) -> None:
+    """Tell every process that decisions of the thread have changed; random, so that no old version comes back."""
+    _know(db, thread)
+    db.execute("UPDATE thread SET version = ? WHERE thread = ?", (secrets.randbits(62), thread))
+
+
+def _freeze(db: sqlite3.Connection, thread: str, removal: Removal) -> Removal | None:
+    """The removal that stands for this identity; None when none may."""
+    where = identity_columns(thread, removal.identity)
+    row = db.execute(
+        f"SELECT written, saved_bytes, decided_at, ending FROM removal WHERE {MATCH}", where
+    ).fetchone()
+    if row is not None:
+        written, saved, decided_at, ending = row
+        return Removal(removal.identity, bytes(written), saved, decided_at) if ending is None else None
+    sha256 = removal.identity.sha256
+    stored = db.execute(
+        "SELECT 1 FROM payload WHERE thread = ? AND key = ? AND sha256 = ? AND content IS NOT NULL",
+        (thread, removal.identity.key, sha256),
+    ).fetchone()
+    expanded = db.execute("SELECT 1 FROM expanded WHERE thread = ? AND sha256 = ?", (thread, sha256)).fetchone()
+    if stored is None or expanded is not None:
+        return None
+    row = (removal.written, removal.saved_bytes, removal.decided_at, removal_checksum(removal))
+    db.execute("INSERT INTO removal VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", (*where, *row))
+    db.execute(f"DELETE FROM pending WHERE {MATCH}", where)
+    return removal
+
+
+def _is_out_of_room(error: BaseException | None) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and (code & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_TOOBIG)
