@@ -1,6 +1,5 @@
 """What a model's tokens cost, by tier, from a dated table that can be overridden; an unknown price stays unknown."""
 
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -145,7 +144,7 @@ class PriceTable:
         """
         try:
             parsed = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
             raise PriceError(f"price table: not TOML: {error}") from error
         models = parsed.pop("models", {})
         if parsed or not isinstance(models, dict):
@@ -184,8 +183,8 @@ def _row(model: str, row: dict[str, Any]) -> Entry:
 
 
 def _rate(model: str, key: str, value: object) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or not 0 <= value <= MAX_USD_PER_MTOK:  # type: ignore[operator, arg-type]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= MAX_USD_PER_MTOK:  # type: ignore[operator]
         raise PriceError(
             f"price table: {model!r}: {key} is {value!r}; it must be 0 to {MAX_USD_PER_MTOK} USD per million tokens"
         )

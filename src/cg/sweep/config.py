@@ -1,0 +1,277 @@
+"""The sweep's configuration: flags over environment over file over preset, every value checked where it enters."""
+
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from cg.errors import CgError
+
+PRESETS = ("paid", "cold", "classic")
+ENVIRONMENT_PREFIX = "CG_SWEEP_"
+NOT_KEYS = frozenset({"PRESET", "CONFIG", "STATE"})  # variables of the same prefix that other parts read
+
+
+class ConfigError(CgError):
+    """A configuration that is refused; the message names the key, where it stands, its unit and its range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What is in force; the defaults are the preset `paid`. One field a key, as `describe` explains them."""
+
+    ask: Literal["idle", "on-request", "off"] = "idle"
+    apply: Literal["paid", "free", "at-once"] = "paid"
+    judge: Literal["model", "recency", "index"] = "model"
+    min_tokens: int = 500
+    min_inventory: int = 10
+    ask_cap: int = 12
+    select: Literal["oldest", "largest"] = "oldest"
+    keep_newest: int = 0
+    pings: int = 0
+    rescue: bool = True
+    window_s: float = 60.0
+    cold_margin_s: float = 60.0
+    min_later_turns: int = 8
+    block_fallback: bool = False
+    ask_timeout_s: float = 90.0
+    fallback_timeout_s: float = 90.0
+    payload_ttl_h: float = 168.0
+    store_max_mb: int = 2048
+    spare_breakpoint: bool = True
+    recall: bool = False
+    head_line: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """All keys with their values, in the order of the reference."""
+        return asdict(self)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is valid but may not be meant: settings that take all effect from one another."""
+        found = []
+        if self.judge == "model" and self.ask == "off":
+            found.append("judge is 'model' but ask is 'off': no model is ever asked, so nothing is removed")
+        if self.judge != "model" and self.ask != "off":
+            found.append(f"judge is {self.judge!r}, which asks nobody: ask = {self.ask!r} has no effect")
+        if self.judge == "model" and self.min_inventory > self.ask_cap:
+            found.append(f"min_inventory {self.min_inventory} is above ask_cap {self.ask_cap}: no ask is ever made")
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key's rules. A number has a range and a unit, a word has choices, anything else is a switch."""
+
+    name: str
+    meaning: str
+    unit: str = ""
+    low: float = 0
+    high: float = 0
+    choices: tuple[str, ...] = ()
+    is_whole: bool = True
+
+    @property
+    def range(self) -> str:
+        """What may stand there, for people."""
+        if self.choices:
+            return ", ".join(self.choices)
+        if not self.unit:
+            return "true or false"
+        return f"{self.low:g} to {self.high:g} {self.unit}"
+
+
+# Upper ends are guards against a wrong unit (milliseconds, bytes), not opinions.
+KEYS: tuple[Key, ...] = (
+    Key("ask", "when the model is asked", choices=("idle", "on-request", "off")),
+    Key("apply", "when what is spent is removed", choices=("paid", "free", "at-once")),
+    Key("judge", "who says what is spent", choices=("model", "recency", "index")),
+    Key("min_tokens", "smallest output that is a candidate", "tokens", 1, 1_000_000),
+    Key("min_inventory", "fewest candidates that are asked about together", "outputs", 1, 40),
+    Key("ask_cap", "most candidates of one ask", "outputs", 1, 40),
+    Key("select", "which candidates are asked about when there are more", choices=("oldest", "largest")),
+    Key("keep_newest", "newest candidates that recency keeps", "outputs", 0, 10_000),
+    Key("pings", "reads that renew a five-minute entry while its client is idle", "pings", 0, 2),
+    Key("rescue", "a judged output that anything newer refers to is kept after all"),
+    # A window as long as the shortest lifetime would call every warm request about to expire.
+    Key("window_s", "last part of a lifetime, in which an ask is due", "seconds", 1, 299, is_whole=False),
+    Key("cold_margin_s", "how long past its lifetime an entry may still be there", "seconds", 0, 3600, is_whole=False),
+    Key("min_later_turns", "turns after an output before the index may drop it", "turns", 0, 10_000),
+    Key("block_fallback", "no second ask, over samples, when the prefix was missed"),
+    Key("ask_timeout_s", "deadline of an ask", "seconds", 1, 600, is_whole=False),
+    Key("fallback_timeout_s", "deadline of a fallback ask", "seconds", 1, 600, is_whole=False),
+    Key("payload_ttl_h", "how long an original is kept after its last use", "hours", 1, 8760, is_whole=False),
+    Key("store_max_mb", "most that originals may take on disk", "MB", 1, 1_048_576),
+    Key("spare_breakpoint", "a free cache breakpoint is set before the first removed output"),
+    Key("recall", "declare cg_recall, a search over what was removed"),
+    Key("head_line", "the ask shows the first line of each output"),
+)
+_BY_NAME = {key.name: key for key in KEYS}
+
+_PRESET_VALUES: Mapping[str, Mapping[str, Any]] = {
+    "paid": {},
+    "cold": {
+        "ask": "off",
+        "apply": "free",
+        "judge": "recency",
+        "min_tokens": 250,
+        "min_inventory": 1,
+        "keep_newest": 10,
+        "pings": 1,
+        "rescue": False,
+    },
+    "classic": {
+        "ask": "on-request",
+        "apply": "at-once",
+        "min_tokens": 1000,
+        "select": "largest",
+        "rescue": False,
+        "head_line": True,
+    },
+}
+
+# Keys of the older design. Looked for before unknown keys, so that the reason wins over "unknown".
+_REFUSED: Mapping[str, str] = {
+    "strategy": "a verdict keeps or drops, it does not choose a way to compact; 'judge' says who decides",
+    "rewrite": "nothing is rewritten: an output stays whole or goes; 'apply' says when",
+    "aggressiveness": "there is no target size to steer towards; use 'min_tokens', 'keep_newest' or 'ask_cap'",
+    "max_chars": "outputs are not projected, only a descriptor is left; 'min_tokens' says which are candidates",
+    "model": "only the request's own model has the transcript in its cache, another would read it at full price;"
+    " use 'judge' to ask no model at all",
+    "context": "the asked model reads the conversation itself; use 'head_line' to show more of each output",
+    "context_messages": "the asked model reads the conversation itself; use 'head_line' to show more of each output",
+    "max_calls": "one call covers all candidates; 'ask_cap' bounds how many those are",
+    "economic_gate": "it priced one call per output, which there is none of; use 'apply' = 'paid' or 'free'",
+    "per_output": "outputs are judged together in one ask; use 'min_inventory' and 'ask_cap'",
+    "cold_cache": "it is a preset now: use 'preset' = 'cold'",
+    "pre_expiry_seconds": "use 'window_s'",
+    "marker_mode": "a removal can always be undone; there is no other mode",
+    "econ_trigger": "use 'apply' = 'paid'",
+}
+
+
+def load(
+    text: str | None = None,
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+    preset: str | None = None,
+    *,
+    other_tables: Collection[str] = ("proxy",),
+) -> Config:
+    """The configuration in force: flags over environment (CG_SWEEP_...) over file over preset.
+
+    `text` is TOML with a table [sweep]; `other_tables` are left to other readers of the same file. `flags` whose value
+    is None were not given. The preset is the one named by `preset`, CG_SWEEP_PRESET, or the file's `preset`, in this
+    order, else `paid`. Raises ConfigError.
+    """
+    file = _file_values(text, other_tables) if text is not None else {}
+    _refuse_older(file, "file")
+    environment = dict(_environment_values(env or {}))
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    _refuse_older(given, "flag")
+    in_file = file.pop("preset", None)
+    chosen = preset or (env or {}).get(ENVIRONMENT_PREFIX + "PRESET") or in_file or "paid"
+    values = dict(preset_values(chosen))
+    for source, found in (("file", file), ("environment", environment), ("flag", given)):
+        for name, value in found.items():
+            values[name] = _checked(_key(name, source), value, source)
+    return Config(**values)
+
+
+def preset_values(name: object) -> Mapping[str, Any]:
+    """What a preset sets apart from `paid`. Raises ConfigError for a name that is none."""
+    if not isinstance(name, str) or name not in _PRESET_VALUES:
+        raise ConfigError(f"preset is {name!r}; it must be one of {', '.join(PRESETS)}")
+    return _PRESET_VALUES[name]
+
+
+def describe() -> Iterator[dict[str, str]]:
+    """One row a key for a reference: key, meaning, range, environment variable, and its value in each preset."""
+    presets = {name: load(preset=name).to_dict() for name in PRESETS}
+    for key in KEYS:
+        row = {"key": key.name, "meaning": key.meaning, "range": key.range}
+        row["environment"] = ENVIRONMENT_PREFIX + key.name.upper()
+        yield row | {name: _shown(values[key.name]) for name, values in presets.items()}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _file_values(text: str, other_tables: Collection[str]) -> dict[str, Any]:
+    try:
+        parsed = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
+        raise ConfigError(f"configuration is not TOML: {error}") from error
+    table = parsed.pop("sweep", {})
+    stray = sorted(parsed.keys() - set(other_tables))
+    if stray:
+        raise ConfigError(f"unknown {stray[0]!r} at the top of the file; the sweep's keys belong into [sweep]")
+    if not isinstance(table, dict):
+        raise ConfigError("'sweep' must be a table: [sweep]")
+    return table
+
+
+def _environment_values(env: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    """The variables of our prefix as (key, value), text turned into the key's own type."""
+    ours = [variable for variable in env if variable.startswith(ENVIRONMENT_PREFIX)]
+    _refuse_older([variable.removeprefix(ENVIRONMENT_PREFIX).lower() for variable in ours], "environment")
+    for variable in ours:
+        name = variable.removeprefix(ENVIRONMENT_PREFIX)
+        if name not in NOT_KEYS:
+            key = _key(name.lower(), f"environment ({variable})")
+            yield key.name, _from_text(key, env[variable])
+
+
+def _from_text(key: Key, text: str) -> object:
+    if key.choices:
+        return text
+    if not key.unit:
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), text)
+    try:
+        return int(text, 10) if key.is_whole else float(text)
+    except ValueError:
+        return text  # refused by its type, with the text in the message
+
+
+def _refuse_older(names: Iterable[str], source: str) -> None:
+    """The reason why an older key is gone comes before the complaint about any other unknown key."""
+    for name in names:
+        if name in _REFUSED:
+            raise ConfigError(f"{source}: {name!r} is a key of an older design: {_REFUSED[name]}")
+
+
+def _key(name: str, source: str) -> Key:
+    if name not in _BY_NAME:
+        raise ConfigError(f"{source}: unknown key {name!r}; known are {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def _checked(key: Key, value: object, source: str) -> object:
+    """The value in the key's own type. Raises ConfigError that names what may stand there."""
+    if key.choices:
+        is_good = isinstance(value, str) and value in key.choices
+    elif not key.unit:
+        is_good = isinstance(value, bool)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        is_good = False
+    else:
+        is_whole = isinstance(value, int) or not key.is_whole
+        is_good = is_whole and key.low <= value <= key.high  # false for what is not a number
+    if not is_good:
+        whole = "a whole number, " if key.unit and key.is_whole else ""
+        one_of = "one of " if key.choices else ""
+        raise ConfigError(f"{source}: {key.name} is {_cut(value)}; it must be {whole}{one_of}{key.range}")
+    return float(value) if key.unit and not key.is_whole else value  # type: ignore[arg-type]
+
+
+def _cut(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a number of over 70 digits"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+assert tuple(field.name for field in fields(Config)) == tuple(_BY_NAME)  # one field a key, in one order
