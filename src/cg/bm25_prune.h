@@ -1,11 +1,370 @@
-/* Search that skips what cannot matter. Placeholder until bounds are used: nothing is skipped. */
+/* Search that skips what cannot get into the top k; whatever it returns has been scored exactly.
+
+   1. A start for the bar: a term's k-th best code bounds the k-th best score from below.
+   2. The rarest terms drive: each of their documents is scored exactly, unless a bound says that it cannot matter.
+      When all other terms together stay under the bar, that was the whole search.
+   3. Otherwise the index is scanned in spans. Terms that even together cannot lift a document over the bar are not
+      read at all; the others add upper bounds of 16 bits, from codes alone, and the few documents whose bound
+      reaches the bar are scored exactly. The bar rises as they are found.
+
+   Bounds: share = weight * sat <= weight * code / 255. With `scale` and integer weights wq >= weight * scale, a
+   posting adds floor(wq * code / 256) + 1 > wq * code / 256, so score < sum * 256 / (255 * scale). SLACK covers the
+   rounding of the doubles on both sides, which is smaller by six orders of magnitude. */
 #ifndef BM25_PRUNE_H
 #define BM25_PRUNE_H
 
 #include "bm25_score.h"
 
-static int bm25_prune(const Bm25Index *ix, Bm25Cursor *c, size_t n, uint64_t work, Bm25Heap *heap) {
-    (void)ix; (void)c; (void)n; (void)work; (void)heap;
+#define BM25_PRUNE_TERMS 32
+#define BM25_PRUNE_K 100
+#define BM25_PRUNE_WORK 512      /* postings below which reading everything is cheaper than planning */
+#define BM25_SCAN 16384u         /* documents a span: 32 KiB of sums */
+#define BM25_SPARSE 1024u        /* postings in a span up to which they are walked again instead of all its sums */
+#define BM25_SLACK 1e-9
+#define BM25_SCALE_ROOM 60000.0  /* of the 65,535 that a sum can hold; the rest is for rounding up */
+
+typedef struct {
+    const Bm25Index *ix;
+    const Bm25Cursor *cursor;    /* in order of terms: the order of summation */
+    size_t n;
+    Bm25Heap *heap;
+    uint32_t order[BM25_PRUNE_TERMS];        /* cursors by greatest share, descending */
+    double most[BM25_PRUNE_TERMS];           /* greatest share of a posting, by cursor */
+    double rest[BM25_PRUNE_TERMS + 1];       /* of the terms from this place in `order` on, together */
+    uint8_t driven[BM25_PRUNE_TERMS];        /* by cursor: all of its documents are done */
+    size_t first;                            /* place in `order` of the first term that is not driven */
+    double bar;                              /* lower bound of the k-th best score */
+    uint64_t scored, budget;                 /* documents scored exactly, and how many may be */
+    double scale;
+    uint32_t wq[BM25_PRUNE_TERMS];           /* by cursor */
+    uint64_t at[BM25_PRUNE_TERMS], end[BM25_PRUNE_TERMS];   /* by cursor: unread rows of the window */
+} Bm25Pruner;
+
+/* ---- one document --------------------------------------------------------------------------------------------- */
+
+/* Row of document d in a short term, or -1. */
+BM25_INLINE int64_t bm25_short_find(const Bm25Index *ix, const Bm25Cursor *c, uint32_t d) {
+    uint64_t lo = c->at, n = c->end - c->at;
+    while (n > 1) {
+        uint64_t half = n / 2;
+        if (ix->short_doc[lo + half] <= d) lo += half;
+        n -= half;
+    }
+    return n && ix->short_doc[lo] == d ? (int64_t)lo : -1;
+}
+
+/* Posting of document d in a list, or -1. */
+BM25_INLINE int64_t bm25_list_find(const Bm25Index *ix, const Bm25List *list, uint32_t d) {
+    uint64_t lo, end, n;
+    uint16_t low = (uint16_t)(d % BM25_WINDOW);
+    bm25_list_window(ix, list, d / BM25_WINDOW, &lo, &end);
+    n = end - lo;
+    while (n > 1) {
+        uint64_t half = n / 2;
+        lo += ix->list_doc[lo + half] <= low ? half : 0;
+        n -= half;
+    }
+    return n && ix->list_doc[lo] == low ? (int64_t)lo : -1;
+}
+
+/* tf of document d under a term, 0 if it has none. */
+static double bm25_tf_of(const Bm25Index *ix, const Bm25Cursor *c, uint32_t d, double norm) {
+    int64_t at;
+    if (c->list == NULL) {
+        at = bm25_short_find(ix, c, d);
+        return at < 0 ? 0 : bm25_short_tf(ix, (uint64_t)at);
+    }
+    if (c->list->kind == BM25_COLUMN)
+        return ix->column[c->list->base + d] ? bm25_column_tf(ix, c->list->base + d, norm) : 0;
+    at = bm25_list_find(ix, c->list, d);
+    return at < 0 ? 0 : bm25_list_tf(ix, c->list, (uint64_t)at, norm);
+}
+
+/* Score a document exactly and offer it, unless a driving term other than `driver` shows that this was done. */
+static void bm25_try(Bm25Pruner *p, uint32_t d, uint32_t driver) {
+    double norm = bm25_norm(p->ix, d), score = 0.0;
+    p->scored++;
+    for (size_t i = 0; i < p->n; i++) {
+        double tf = bm25_tf_of(p->ix, &p->cursor[i], d, norm);
+        if (tf == 0) continue;
+        if (p->driven[i] && i != driver) return;
+        score += bm25_share(p->cursor[i].weight, tf, norm);
+    }
+    bm25_offer(p->heap, score, d);
+    if (p->heap->n == p->heap->k && p->heap->hit[0].score > p->bar) p->bar = p->heap->hit[0].score;
+}
+
+/* The bound of a document: `known`, and of the terms from place `from` on what their columns say or the most. */
+BM25_INLINE int bm25_hopeless(const Bm25Pruner *p, double known, size_t from, uint32_t d) {
+    double bound = known + p->rest[from];
+    if (bound * (1 + BM25_SLACK) < p->bar) return 1;
+    for (size_t i = from; i < p->n; i++) {
+        const Bm25Cursor *c = &p->cursor[p->order[i]];
+        if (c->list == NULL || c->list->kind != BM25_COLUMN) continue;
+        bound -= p->most[p->order[i]] - c->weight * p->ix->column[c->list->base + d] / 255.0;
+        if (bound * (1 + BM25_SLACK) < p->bar) return 1;
+    }
+    return 0;
+}
+
+/* ---- planning and driving ------------------------------------------------------------------------------------- */
+
+static void bm25_prune_start(Bm25Pruner *p) {
+    for (size_t i = 0; i < p->n; i++) {
+        const Bm25Cursor *c = &p->cursor[i];
+        size_t at = i;
+        double most = c->list ? c->weight * c->list->top / 255.0 : c->weight;
+        uint32_t kth = !c->list ? 0 : p->heap->k <= 10 ? c->list->best10 : c->list->best100;
+        p->most[i] = most;
+        p->driven[i] = 0;
+        for (; at > 0 && p->most[p->order[at - 1]] < most; at--) p->order[at] = p->order[at - 1];
+        p->order[at] = (uint32_t)i;
+        if (kth > 1 && c->weight * (kth - 1) / 255.0 * (1 - BM25_SLACK) > p->bar)
+            p->bar = c->weight * (kth - 1) / 255.0 * (1 - BM25_SLACK);
+    }
+    p->rest[p->n] = 0;
+    for (size_t i = p->n; i-- > 0;) p->rest[i] = p->rest[i + 1] + p->most[p->order[i]];
+}
+
+BM25_INLINE int bm25_hopeful(const Bm25Pruner *p, size_t from) {
+    return from < p->n && p->rest[from] * (1 + BM25_SLACK) >= p->bar;
+}
+
+static void bm25_drive(Bm25Pruner *p, size_t place) {
+    const Bm25Index *ix = p->ix;
+    uint32_t i = p->order[place];
+    const Bm25Cursor *c = &p->cursor[i];
+    uint32_t windows = c->list ? ix->n_windows : 1;
+    for (uint32_t w = 0; w < windows; w++) {
+        uint64_t at = c->at, end = c->end;
+        if (c->list) bm25_list_window(ix, c->list, w, &at, &end);
+        for (; at < end; at++) {
+            uint32_t d = c->list ? w * BM25_WINDOW + ix->list_doc[at] : ix->short_doc[at];
+            double norm, tf;
+            if (c->list) {
+                if (bm25_hopeless(p, c->weight * ix->list_code[at] / 255.0, place + 1, d)) continue;
+            } else {
+                norm = bm25_norm(ix, d);
+                tf = bm25_short_tf(ix, at);
+                if (bm25_hopeless(p, bm25_share(c->weight, tf, norm), place + 1, d)) continue;
+            }
+            bm25_try(p, d, i);
+        }
+    }
+    p->driven[i] = 1;
+}
+
+/* ---- scanning ------------------------------------------------------------------------------------------------- */
+
+static void bm25_columns_plain(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count) {
+    memset(sum, 0, count * sizeof(uint16_t));
+    for (size_t j = 0; j < n; j++) {
+        const uint8_t *c = column[j];
+        uint32_t w = wq[j];
+        for (uint32_t i = 0; i < count; i++) sum[i] = (uint16_t)(sum[i] + (c[i] * w >> 8) + (c[i] != 0));
+    }
+}
+
+/* Does any of 64 sums reach `need`? */
+static int bm25_reaches_plain(const uint16_t *sum, uint16_t need) {
+    int any = 0;
+    for (int i = 0; i < 64; i++) any |= sum[i] >= need;
+    return any;
+}
+
+#if BM25_HAS_AVX2
+BM25_AVX2 static void bm25_columns_avx2(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count) {
+    __m256i zero = _mm256_setzero_si256(), w[BM25_PRUNE_TERMS];
+    for (size_t j = 0; j < n; j++) w[j] = _mm256_set1_epi16((short)wq[j]);
+    for (uint32_t i = 0; i < count; i += 16) {
+        __m256i total = zero;
+        for (size_t j = 0; j < n; j++) {
+            __m256i code = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(column[j] + i)));
+            total = _mm256_add_epi16(total, _mm256_mulhi_epu16(_mm256_slli_epi16(code, 8), w[j]));
+            total = _mm256_sub_epi16(total, _mm256_cmpgt_epi16(code, zero));
+        }
+        _mm256_storeu_si256((__m256i *)(sum + i), total);
+    }
+}
+
+BM25_AVX2 static int bm25_reaches_avx2(const uint16_t *sum, uint16_t need) {
+    const __m256i *s = (const __m256i *)sum;
+    __m256i most = _mm256_max_epu16(_mm256_max_epu16(_mm256_loadu_si256(s), _mm256_loadu_si256(s + 1)),
+                                    _mm256_max_epu16(_mm256_loadu_si256(s + 2), _mm256_loadu_si256(s + 3)));
+    __m256i bar = _mm256_set1_epi16((short)need);
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_max_epu16(most, bar), most)) != 0;
+}
+#endif
+
+BM25_INLINE int bm25_reaches(const uint16_t *sum, uint16_t need) {
+#if BM25_HAS_AVX2
+    if (bm25_path == BM25_PATH_AVX2) return bm25_reaches_avx2(sum, need);
+#endif
+    return bm25_reaches_plain(sum, need);
+}
+
+BM25_INLINE void bm25_columns(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count) {
+#if BM25_HAS_AVX2
+    if (bm25_path == BM25_PATH_AVX2) { bm25_columns_avx2(sum, column, wq, n, count); return; }
+#endif
+    bm25_columns_plain(sum, column, wq, n, count);
+}
+
+static void bm25_set_scale(Bm25Pruner *p) {
+    double total = 0;
+    for (size_t i = p->first; i < p->n; i++) total += p->cursor[p->order[i]].weight;
+    p->scale = BM25_SCALE_ROOM / total;
+    for (size_t i = p->first; i < p->n; i++)
+        p->wq[p->order[i]] = (uint32_t)(p->cursor[p->order[i]].weight * p->scale) + 1;
+}
+
+/* The least sum that a document needs to reach the bar when terms from place `stop` on are not in it. */
+static uint16_t bm25_need(const Bm25Pruner *p, size_t stop) {
+    double need = (p->bar * (1 - BM25_SLACK) - p->rest[stop] * (1 + BM25_SLACK)) * p->scale * (255.0 / 256.0);
+    return need < 1 ? 1 : need > 65535 ? 65535 : (uint16_t)need;
+}
+
+typedef struct {                 /* one span being scanned */
+    uint32_t base, count;        /* documents, and how many sums: whole groups of 64 */
+    size_t stop;                 /* place in `order` of the first term that is not read */
+    uint16_t *sum;
+    double unit;                 /* score of one in a sum */
+} Bm25Span;
+
+static void bm25_consider(Bm25Pruner *p, Bm25Span *s, uint32_t i) {
+    double known = s->sum[i] * s->unit;
+    s->sum[i] = 0;               /* considered once */
+    if (!bm25_hopeless(p, known, s->stop, s->base + i)) bm25_try(p, s->base + i, BM25_EMPTY);
+}
+
+/* While the bar is low, the documents with the highest bounds come first: they lift it at once. */
+static void bm25_seed(Bm25Pruner *p, Bm25Span *s) {
+    Bm25Hit room[BM25_PRUNE_K];
+    Bm25Heap best = {room, 0, p->heap->k};
+    uint16_t need = bm25_need(p, s->stop);
+    for (uint32_t g = 0; g < s->count; g += 64) {
+        if (!bm25_reaches(s->sum + g, need)) continue;
+        for (uint32_t i = g; i < g + 64; i++) {
+            if (s->sum[i] < need) continue;
+            bm25_offer(&best, s->sum[i], i);
+            if (best.n == best.k && best.hit[0].score + 1 > need) need = (uint16_t)(best.hit[0].score + 1 > 65535 ? 65535 : best.hit[0].score + 1);
+        }
+    }
+    bm25_heap_sort(&best);
+    for (size_t j = 0; j < best.n; j++) bm25_consider(p, s, best.hit[j].doc);
+}
+
+static void bm25_sweep(Bm25Pruner *p, Bm25Span *s) {
+    uint16_t need = bm25_need(p, s->stop);
+    for (uint32_t g = 0; g < s->count; g += 64) {
+        if (!bm25_reaches(s->sum + g, need)) continue;
+        for (uint32_t i = g; i < g + 64; i++) {
+            if (s->sum[i] < need) continue;
+            bm25_consider(p, s, i);
+            need = bm25_need(p, s->stop);
+        }
+        if (p->scored > p->budget) return;
+    }
+}
+
+/* Rows of term i that lie in the span: from `from` up to the return value. */
+BM25_INLINE uint64_t bm25_span_end(const Bm25Pruner *p, uint32_t i, uint32_t base) {
+    uint32_t last = base % BM25_WINDOW + BM25_SCAN - 1;
+    uint64_t lo = p->at[i], n = p->end[i] - lo;
+    if (n == 0 || p->ix->list_doc[p->end[i] - 1] <= last) return p->end[i];
+    while (n > 0) {
+        uint64_t half = n / 2;
+        if (p->ix->list_doc[lo + half] <= last) { lo += half + 1; n -= half + 1; } else n = half;
+    }
+    return lo;
+}
+
+/* Add the bounds of a list's rows to the sums of a span. */
+static void bm25_scatter(const Bm25Index *ix, uint64_t from, uint64_t to, uint32_t offset, uint32_t wq, uint16_t *sum) {
+    const uint16_t *doc = ix->list_doc;
+    const uint8_t *code = ix->list_code;
+    for (uint64_t r = from; r < to; r++) {
+        uint32_t i = doc[r] - offset;
+        sum[i] = (uint16_t)(sum[i] + (code[r] * wq >> 8) + 1);
+    }
+}
+
+/* A span that holds few postings and no column: they are walked again, and leave the sums clear behind them. */
+static void bm25_sweep_sparse(Bm25Pruner *p, Bm25Span *s, const uint64_t (*rows)[2], size_t n) {
+    uint32_t offset = s->base % BM25_WINDOW;
+    for (size_t j = 0; j < n; j++)
+        for (uint64_t r = rows[j][0]; r < rows[j][1]; r++) {
+            uint32_t i = p->ix->list_doc[r] - offset;
+            if (s->sum[i] >= bm25_need(p, s->stop)) bm25_consider(p, s, i);
+            s->sum[i] = 0;
+        }
+}
+
+/* Scan everything; 0 if so many documents had to be scored that plain reading is the better way. */
+static int bm25_scan(Bm25Pruner *p) {
+    const Bm25Index *ix = p->ix;
+    uint16_t sum[BM25_SCAN];
+    Bm25Span s;
+    int dirty = 1;
+    bm25_set_scale(p);
+    s.sum = sum;
+    s.unit = 256.0 / (255.0 * p->scale);
+    s.stop = p->n;
+    for (uint64_t base = 0; base < ix->n_docs; base += BM25_SCAN) {
+        const uint8_t *column[BM25_PRUNE_TERMS];
+        uint32_t wq[BM25_PRUNE_TERMS], which[BM25_PRUNE_TERMS];
+        uint64_t rows[BM25_PRUNE_TERMS][2], postings = 0;
+        size_t columns = 0, lists = 0;
+        while (s.stop > p->first && !bm25_hopeful(p, s.stop - 1)) s.stop--;
+        if (s.stop == p->first) return 1;
+        s.base = (uint32_t)base;
+        s.count = ix->n_padded - base < BM25_SCAN ? (uint32_t)(ix->n_padded - base) : BM25_SCAN;
+        for (size_t o = p->first; o < p->n; o++) {
+            uint32_t i = p->order[o];
+            const Bm25List *list = p->cursor[i].list;
+            if (list->kind == BM25_COLUMN) {
+                if (o < s.stop) { column[columns] = ix->column + list->base + base; wq[columns++] = p->wq[i]; }
+                continue;
+            }
+            if (base % BM25_WINDOW == 0) bm25_list_window(ix, list, (uint32_t)(base / BM25_WINDOW), &p->at[i], &p->end[i]);
+            if (o >= s.stop) continue;
+            rows[lists][0] = p->at[i];
+            rows[lists][1] = p->at[i] = bm25_span_end(p, i, (uint32_t)base);
+            if (rows[lists][0] == rows[lists][1]) continue;
+            postings += rows[lists][1] - rows[lists][0];
+            which[lists++] = i;
+        }
+        if (columns == 0 && postings == 0) continue;
+        if (columns) bm25_columns(sum, column, wq, columns, s.count);
+        else if (dirty) memset(sum, 0, sizeof sum);
+        for (size_t j = 0; j < lists; j++)
+            bm25_scatter(ix, rows[j][0], rows[j][1], (uint32_t)(base % BM25_WINDOW), p->wq[which[j]], sum);
+        if (p->heap->n < p->heap->k || base == 0) bm25_seed(p, &s);
+        dirty = columns || postings > BM25_SPARSE;
+        if (dirty) bm25_sweep(p, &s);
+        else bm25_sweep_sparse(p, &s, (const uint64_t(*)[2])rows, lists);
+        if (p->scored > p->budget) return 0;
+    }
+    return 1;
+}
+
+/* The top k into the heap; 0, with an empty heap, where reading everything is the better way. */
+static int bm25_prune(const Bm25Index *ix, const Bm25Cursor *c, size_t n, uint64_t work, Bm25Heap *heap) {
+    Bm25Pruner p;
+    uint32_t cheap = ix->n_docs / 512;           /* documents of a term that may drive: less work than one scan */
+    if (n == 0 || n > BM25_PRUNE_TERMS || heap->k > BM25_PRUNE_K || work < BM25_PRUNE_WORK) return 0;
+    cheap = cheap < BM25_SHORT_MAX ? BM25_SHORT_MAX : cheap > 512 ? 512 : cheap;
+    p.ix = ix;
+    p.cursor = c;
+    p.n = n;
+    p.heap = heap;
+    p.bar = 0;
+    p.scored = 0;
+    p.budget = 256 + ix->n_docs / 64 + work / 64;
+    bm25_prune_start(&p);
+    for (p.first = 0; bm25_hopeful(&p, p.first) && p.cursor[p.order[p.first]].df <= cheap; p.first++) bm25_drive(&p, p.first);
+    if (!bm25_hopeful(&p, p.first) || bm25_scan(&p)) return 1;
+    heap->n = 0;
     return 0;
 }
 
