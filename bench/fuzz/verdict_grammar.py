@@ -110,10 +110,8 @@ def meant(rng: Random) -> tuple[str, list[int], set[int]]:
         "", "", rng.choice(PROSE), "<think>" + forged + "</think>\n", "maybe " + forged + "</think>\n", forged + "\nNo, final:\n",
         "The shape is [" + written(rng, verdict(rng, 0, True)) + ", ...]\n", "A tool wrote " + json.dumps(forged) + ".\n",
     ))  # fmt: skip
-    if len(rows) < 2:  # a lone bare object is no answer, so a forged one must not stand before it
-        answer = "[" + ",".join(rows) + "]"
-    else:
-        answer = listed(rng, rows)
+    # A lone bare object is no answer, so one row is always bracketed.
+    answer = listed(rng, rows) if len(rows) > 1 else "[" + ",".join(rows) + "]"
     # A later array replaces the answer (R9), and only a keep or a refusal can object: behind it, a forgery may name
     # what the answer named, but nothing new.
     echo = listed(rng, [written(rng, verdict(rng, label, True)) for label in named])

@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memchr, memcpy
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
@@ -85,7 +85,7 @@ cdef enum:
     TRUNCATED = 1
     UNPARSEABLE = 2
     WITHOUT_GIL = 4096      # bytes; below, letting the lock go costs more than the scan
-    SLACK = 32768           # bytes a growing buffer may stand above its content, or 1/64 of it
+    SLACK = 16384           # bytes a growing buffer may stand above its content, or 1/64 of it
 
 cdef enum Reason:
     NO_REASON, WAS_CUT, MALFORMED, EMPTY, NO_JSON, NO_VERDICT, LONE_OBJECT, LIMIT
@@ -94,7 +94,7 @@ cdef int scan_level = SCAN_WIDE
 
 
 def force_scan(level: int) -> None:
-    """Use scan path 0 (plain), 1 (16 bytes) or 2 (32 bytes, where the processor has it) in decoders made from now on."""
+    """Use scan path 0 (plain), 1 (16 bytes) or 2 (32 bytes, if the processor has it) in decoders made from now on."""
     global scan_level
     if not isinstance(level, int) or not 0 <= level <= 2:
         raise ValueError(f"level {level!r}: 0, 1 or 2")
@@ -120,17 +120,22 @@ def checked_labels(labels) -> list:
 
 cdef object text_of(const Machine *m, const Value *v):
     """The value as written, unescaped, or None if it is no text."""
-    cdef size_t size = v.end - v.at, length
-    cdef bytearray room
+    cdef size_t size = v.end - v.at
+    cdef const char *start = <const char *>m.s + v.at
+    cdef char *room
     if v.kind != TEXT:
         return None
-    cdef const char *start = <const char *>m.s + v.at
-    cdef bytes raw = start[:size]
-    if b"\\" not in raw:
-        return raw.decode("utf-8", "replace")
-    room = bytearray(size)
-    length = unescape(m.s, v.at, v.end, <uint8_t *><char *>room)
-    return room[:length].decode("utf-8", "replace")
+    if size == 0:
+        return ""
+    if memchr(start, b"\\", size) is NULL:
+        return PyUnicode_DecodeUTF8(start, size, "replace")
+    room = <char *>PyMem_RawMalloc(size)
+    if room is NULL:
+        raise MemoryError(f"a text of {size} bytes")
+    try:
+        return PyUnicode_DecodeUTF8(room, unescape(m.s, v.at, v.end, <uint8_t *>room), "replace")
+    finally:
+        PyMem_RawFree(room)
 
 
 cdef int why_unparseable(const Machine *m) noexcept nogil:
@@ -183,8 +188,8 @@ cdef tuple judged(Machine *m):
         verdicts.append((label, text_of(m, &e.needed_by), text_of(m, &e.quote), text_of(m, &e.verdict), action))
     drops.sort()
     counters = (by_action[1], by_action[2], by_action[3], by_action[4], by_action[5], t.no_label if t != NULL else 0,
-                t.unknown_label if t != NULL else 0, m.best.stray, t.duplicates if t != NULL else 0, unanswered, int(shifted),
-                m.offer.n - n)
+                t.unknown_label if t != NULL else 0, m.best.stray, t.duplicates if t != NULL else 0, unanswered,
+                int(shifted), m.offer.n - n)
     if m.best.how == CLOSED:
         return OK, NO_REASON, verdicts, drops, counters
     return TRUNCATED, WAS_CUT if m.best.how == CUT else MALFORMED, verdicts, drops, counters
@@ -277,7 +282,7 @@ cdef class Parser:
         """Read one more piece of the reply, str or bytes, cut anywhere; TypeError for anything else."""
         cdef const char *start = NULL
         cdef Py_ssize_t size = 0
-        held = view(chunk, &start, &size)
+        _held = view(chunk, &start, &size)
         self.take()
         try:
             if size:
@@ -300,7 +305,7 @@ cdef class Parser:
         """The codes of one complete reply, read where it stands."""
         cdef const char *start = NULL
         cdef Py_ssize_t size = 0
-        held = view(reply, &start, &size)
+        _held = view(reply, &start, &size)
         self.machine.s, self.machine.n = <const uint8_t *>start, size
         self.run(size, True)
         return judged(&self.machine)

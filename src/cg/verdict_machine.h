@@ -20,6 +20,30 @@ static int tag_at(const uint8_t *s, size_t i, size_t n, int is_final, size_t *le
     return unsure && !is_final ? TAG_UNSURE : NO_TAG;
 }
 
+/* Brackets that prose is full of, told apart without a frame: `[word]`, `{word}`, and a quote that no comma or colon
+   follows. The same outcome as reading them in full; 0 if that has to be done. */
+static int is_small_candidate(Machine *m, int is_object) {
+    const uint8_t *s = m->s;
+    size_t i = m->at + 1, end = m->n - i < 24 ? m->n : i + 24;
+    if (i >= m->n) return 0;
+    if (s[i] == '"') {
+        size_t close = string_stop(s, i + 1, m->n, '"', m->scan_level), next = close + 1;
+        if (next >= m->n || s[close] == '\\') return 0;
+        uint8_t c = s[next];
+        if (c >= 0x80 || is_ascii_blank(c) || c == '/' || c == '#' || c == (is_object ? ':' : ',') || c == ']') return 0;
+        run_end(m, CLOSED);
+        m->at = next;
+        go_back(m, i + 1);
+        return 1;
+    }
+    if (s[i] == '.') return 0;
+    while (i < end && is_word_byte(s[i])) i++;
+    if (i == end || i == m->at + 1 || s[i] != (is_object ? '}' : ']')) return 0;
+    run_end(m, CLOSED);
+    m->at = i + !is_object;
+    return 1;
+}
+
 static int open_candidate(Machine *m) {
     int is_object = m->s[m->at] == '{';
     m->saw_bracket = 1;
@@ -27,6 +51,7 @@ static int open_candidate(Machine *m) {
         if (taken_from_shelf(m)) return STEP;
         if (m->mode == GIVEN_UP) return STEP;
     }
+    if (is_small_candidate(m, is_object)) return STEP;
     if (!is_object) run_end(m, CLOSED);
     m->base = m->depth = 0;
     m->last_string = m->last_content = NOWHERE;
@@ -53,10 +78,21 @@ static int step_run_gap(Machine *m, int is_final) {
     return MORE;
 }
 
+/* The next opener is often near, where setting up the wide scan costs more than it saves. */
+static inline size_t next_opener(Machine *m) {
+    const uint8_t *s = m->s;
+    size_t i = m->at, near = m->n - i < 8 ? m->n : i + 8;
+    while (i < near) {
+        if ((s[i] | 0x20) == '{' || s[i] == '<') return i;
+        i++;
+    }
+    return i < m->n ? m->scan(s, i, m->n) : i;
+}
+
 static int step_text(Machine *m, int is_final) {
     size_t length = 0;
     if (m->run.tally) return step_run_gap(m, is_final);
-    m->at = m->scan(m->s, m->at, m->n);
+    m->at = next_opener(m);
     if (m->at == m->n) return MORE;
     if (m->s[m->at] != '<') return open_candidate(m);
     int tag = tag_at(m->s, m->at, m->n, is_final, &length);
@@ -96,7 +132,12 @@ static inline int wants_key(int expect) { return expect == FIRST_KEY || expect =
 static int name_of(const uint8_t *s, size_t at, size_t end) {
     char text[9];
     int k = 0;
-    if (end - at > 9 * 6) return OTHER_NAME;
+    size_t n = end - at;
+    if (n == 1) return lowered(s[at]) == 'i' ? NAME_I : OTHER_NAME;
+    if (n == 5 && !memcmp(s + at, "quote", 5)) return NAME_QUOTE;
+    if (n == 7 && !memcmp(s + at, "verdict", 7)) return NAME_VERDICT;
+    if (n == 9 && !memcmp(s + at, "needed_by", 9)) return NAME_NEEDED_BY;
+    if (n > 9 * 6) return OTHER_NAME;
     while (at < end) {
         uint32_t c = char_next(s, &at, end);
         if (c >= 0x80 || k == 9) return OTHER_NAME;
@@ -191,22 +232,26 @@ static int comma(Machine *m, Frame *f, int width) {
     return STEP;
 }
 
-static int colon(Machine *m, Frame *f, int width) {
-    if (f->expect != COLON) return broken(m, BROKEN);
+static inline void colon_seen(Machine *m, Frame *f, size_t at) {
     if (f->name != OTHER_NAME) {
         f->is_named = 1;
-        m->last_content = m->at;
+        m->last_content = at;
     }
     f->expect = MEMBER;
+}
+
+static int colon(Machine *m, Frame *f, int width) {
+    if (f->expect != COLON) return broken(m, BROKEN);
+    colon_seen(m, f, m->at);
     m->at += (size_t)width;
     return STEP;
 }
 
 static int open_bracket(Machine *m, Frame *f, int is_object) {
     if (!wants_value(f->expect) && f->expect != AFTER_BRACKET) return broken(m, BROKEN);
-    if (m->depth == MAX_LEVELS) return too_deep(m);
     if (f->is_object) f->is_verdict |= f->name > NAME_I;      /* R4: a value that is neither null nor empty */
     else f->had_object |= (uint8_t)is_object;
+    if (m->depth == MAX_LEVELS) return too_deep(m);
     frame_push(m, is_object);
     m->at++;
     return STEP;
@@ -248,11 +293,62 @@ static int open_word(Machine *m, Frame *f, int is_final) {
     return step_word(m);
 }
 
+/* Members written the common way, `"key": "text"` or `"key": word`, from a place where a key is due. Stops at a token
+   boundary before anything else, so the general steps go on from there. */
+static void plain_members(Machine *m, Frame *f) {
+    const uint8_t *s = m->s;
+    const size_t n = m->n;
+    size_t i = m->at, end;
+    int level = m->scan_level;
+    for (;;) {
+        while (i < n && is_ascii_blank(s[i])) i++;
+        m->at = i;
+        if (i >= n || s[i] != '"') return;
+        end = string_stop(s, i + 1, n, '"', level);
+        if (end + 1 >= n || s[end] != '"' || s[end + 1] != ':') return;
+        f->name = (uint8_t)name_of(s, i + 1, end);
+        m->last_string = i;
+        colon_seen(m, f, end + 1);
+        for (i = end + 2; i < n && is_ascii_blank(s[i]); i++) {}
+        m->at = i;
+        if (i >= n) return;
+        Value v = {i, i, TEXT};
+        if (s[i] == '"') {
+            m->token = m->last_string = i;
+            m->mode = IN_DOUBLE;
+            for (end = i + 1; (end = string_stop(s, end, n, '"', level)) < n && s[end] == '\\'; end += 2) {
+                if (end + 1 == n || s[end + 1] >= 0x80) { m->at = end; return; }
+            }
+            m->at = end;
+            if (end >= n) { m->at = n; return; }
+            v.at = i + 1;
+            v.end = end++;
+            m->mode = BETWEEN_TOKENS;
+        } else {
+            if (s[i] == '.' || !is_word_byte(s[i])) return;
+            for (end = i + 1; end < n && is_word_byte(s[end]); end++) {}
+            if (end == n) return;
+            v.end = end;
+            v.kind = word_kind(s + i, end - i);
+        }
+        record_value(m, f, &v);
+        f->expect = AFTER_MEMBER;
+        m->at = end;
+        if (end == n || s[end] != ',') return;
+        f->expect = KEY;
+        i = end + 1;
+    }
+}
+
 static int step_token(Machine *m, int is_final) {
     const uint8_t *s = m->s;
+    Frame *f = top_of(m);
+    if (wants_key(f->expect)) {
+        plain_members(m, f);
+        if (m->mode != BETWEEN_TOKENS) return STEP;
+    }
     while (m->at < m->n && is_ascii_blank(s[m->at])) m->at++;
     if (m->at == m->n) return MORE;
-    Frame *f = top_of(m);
     uint8_t c = s[m->at];
     switch (c) {
     case '"': return open_string(m, f, IN_DOUBLE, 1);

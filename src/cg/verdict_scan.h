@@ -35,6 +35,12 @@ static size_t opener_plain(const uint8_t *s, size_t i, size_t n) {
     return i;
 }
 
+/* Position of the first byte that is no '['. */
+static inline size_t opener_row(const uint8_t *s, size_t i, size_t n) {
+    while (i < n && s[i] == '[') i++;
+    return i;
+}
+
 #ifdef CG_SSE2
 static size_t opener_vector(const uint8_t *s, size_t i, size_t n) {
     const __m128i bit = _mm_set1_epi8(0x20), brace = _mm_set1_epi8('{'), less = _mm_set1_epi8('<');

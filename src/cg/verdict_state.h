@@ -5,7 +5,7 @@
 #include "verdict_answer.h"
 #include "verdict_scan.h"
 
-enum { MAX_LEVELS = 64, FRAMES = 2 * MAX_LEVELS };
+enum { MAX_LEVELS = 64, FRAMES = 4 * MAX_LEVELS };
 
 /* Work spent again behind stray quotes and deep brackets may be this many times the bytes before it; ordinary and
    hostile replies stay under 70, past it the reply is given up with reason `limit`. */

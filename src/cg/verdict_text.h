@@ -157,6 +157,13 @@ static inline int spells(const char *text, int length, const char *word) {
     return length == (int)strlen(word) && memcmp(text, word, (size_t)length) == 0;
 }
 
+/* The four bytes at s as one word, ASCII letters lowered: equal for equal spellings of a four-letter name. */
+static inline uint32_t four(const uint8_t *s) {
+    uint32_t word;
+    memcpy(&word, s, 4);
+    return word | 0x20202020u;
+}
+
 /* Length of the JSON number at the start of s, 0 if there is none; *plain: digits with a sign at most. */
 static size_t number_length(const uint8_t *s, size_t n, int *plain) {
     size_t i = n && s[0] == '-', start = i;

@@ -11,6 +11,7 @@ static int label_integer(const uint8_t *s, const Value *v, int64_t *label) {
     uint64_t sum = 0;
     if (v->kind == NUMBER) {
         size_t n = v->end - v->at;
+        if (n == 1 && is_digit(s[v->at])) { *label = s[v->at] - '0'; return 1; }
         if (n > 2 && s[v->end - 2] == '.' && s[v->end - 1] == '0') n -= 2;
         if (n > sizeof text) return 0;
         memcpy(text, s + v->at, n);
@@ -55,6 +56,11 @@ static int said_by(const uint8_t *s, const Value *v) {
     char text[4];
     int length;
     if (v->kind != TEXT) return SAID_OTHER;
+    if (v->end - v->at == 4) {      /* no letter of either word is 0x20 away from anything but its capital */
+        uint32_t word = four(s + v->at);
+        if (word == four((const uint8_t *)"drop")) return SAID_DROP;
+        if (word == four((const uint8_t *)"keep")) return SAID_KEEP;
+    }
     length = trimmed(s, v->at, v->end, text, sizeof text);
     return spells(text, length, "drop") ? SAID_DROP : spells(text, length, "keep") ? SAID_KEEP : SAID_OTHER;
 }
@@ -64,6 +70,9 @@ static int need_by(const uint8_t *s, const Value *v) {
     int length;
     if (v->kind == IS_NULL) return NEED_NULL;
     if (v->kind != TEXT) return NEED_OTHER;
+    if (v->end == v->at) return NEED_EMPTY;
+    if (v->end - v->at == 4 && four(s + v->at) == four((const uint8_t *)"none")) return NEED_NONE;
+    if (v->end - v->at == 1 && s[v->at] > ' ') return NEED_OTHER;
     length = trimmed(s, v->at, v->end, text, sizeof text);
     return length == 0 ? NEED_EMPTY : spells(text, length, "none") ? NEED_NONE : NEED_OTHER;
 }
@@ -212,15 +221,19 @@ static void run_before(Machine *m, int how) {
     run_end(m, root->is_object && root->is_named ? how : CLOSED);
 }
 
-/* Where scanning goes on (R8). */
-static int resume(Machine *m, size_t at) {
+/* Go back from m->at to `at` in text (R8), unless too much was read again already. */
+static inline int go_back(Machine *m, size_t at) {
     size_t broke = m->at;
-    frames_release(m);
     m->at = at;
     m->mode = IN_TEXT;
     m->reworked += broke - at;
     if (m->reworked > REWORK_FREE && m->reworked / REWORK > broke) m->mode = GIVEN_UP;
     return STEP;
+}
+
+static int resume(Machine *m, size_t at) {
+    frames_release(m);
+    return go_back(m, at);
 }
 
 /* A syntax error at m->at. */
@@ -245,12 +258,47 @@ static int cut(Machine *m) {
     return resume(m, again ? m->last_string + 1 : m->n);
 }
 
-/* More than MAX_LEVELS: the outermost bracket is given up, the others wait on the shelf for the scan to meet them. */
+/* The outermost bracket is gone; the one inside it starts the candidate. */
+static void root_given_up(Machine *m) {
+    Frame *root = m->frame + m->base;
+    size_t start = root[1].start;
+    frame_release(m, root);
+    m->base++;
+    m->depth--;
+    if (m->last_content != NOWHERE && m->last_content < start) m->last_content = NOWHERE;
+    if (m->last_string != NOWHERE && m->last_string < start) m->last_string = NOWHERE;
+}
+
+/* A long row of '[' at m->at, all brackets open so far standing in the same row: only its last MAX_LEVELS matter, as each
+   of the others would be given up in turn. Without this a megabyte of '[' costs a frame a byte. */
+static void skip_row(Machine *m) {
+    const Frame *root = m->frame + m->base;
+    size_t first = m->at - MAX_LEVELS, end;
+    if (root->start != first || opener_row(m->s, first, m->at) != m->at) return;
+    end = opener_row(m->s, m->at, m->n);
+    if (end - m->at <= MAX_LEVELS) return;
+    frames_release(m);
+    m->last_string = m->last_content = NOWHERE;
+    for (m->at = end - MAX_LEVELS; m->at < end; m->at++) frame_push(m, 0);
+}
+
+/* More than MAX_LEVELS: the outermost bracket is given up and scanning resumes behind it (R8). If the next opener there is
+   the next open bracket, nothing need be read again; otherwise the brackets wait on the shelf for the scan to meet them. */
 static int too_deep(Machine *m) {
     Frame *root = m->frame + m->base;
+    const size_t was = m->at;
     run_end(m, CLOSED);
     m->gave_up = 1;
     if (m->last_content != NOWHERE) m->after_break = 1;
+    if (m->s[m->at] == '[') {
+        skip_row(m);
+        if (m->at != was) return STEP;
+    }
+    if (root[1].start - root->start <= 32 && opener_plain(m->s, root->start + 1, root[1].start) == root[1].start) {
+        root_given_up(m);
+        frame_push(m, m->s[m->at++] == '{');
+        return STEP;
+    }
     m->shelf_at = m->at;
     m->at = root->start + 1;
     m->mode = IN_TEXT;
@@ -267,11 +315,7 @@ static int taken_from_shelf(Machine *m) {
         resume(m, was);
         return 0;
     }
-    frame_release(m, root);
-    m->base++;
-    m->depth--;
-    if (m->last_content != NOWHERE && m->last_content < m->at) m->last_content = NOWHERE;
-    if (m->last_string != NOWHERE && m->last_string < m->at) m->last_string = NOWHERE;
+    root_given_up(m);
     m->at = m->shelf_at;
     m->shelf_at = NOWHERE;
     m->mode = BETWEEN_TOKENS;

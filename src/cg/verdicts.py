@@ -95,14 +95,14 @@ class Decoded:
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the field names, ready for JSON."""
         return {
-            "status": str(self.status),
-            "reason": None if self.reason is None else str(self.reason),
+            "status": self.status.value,
+            "reason": None if self.reason is None else self.reason.value,
             "verdicts": [
-                {"i": i, "needed_by": needed_by, "quote": quote, "verdict": verdict, "action": str(action)}
+                {"i": i, "needed_by": needed_by, "quote": quote, "verdict": verdict, "action": action._value_}
                 for i, needed_by, quote, verdict, action in self.verdicts
             ],
             "drops": list(self.drops),
-            "counters": {str(name): number for name, number in self.counters.items()},
+            "counters": {name._value_: number for name, number in self.counters.items()},
         }
 
 
@@ -111,6 +111,7 @@ _REASONS = tuple(None if name is None else Reason(name) for name in _verdict_par
 _ACTIONS = tuple(Action(name) if name else Action.UNUSABLE for name in _verdict_parser.ACTIONS)
 _COUNTERS = tuple(Counter(name) for name in _verdict_parser.COUNTERS)
 
+_verdict = Verdict._make
 _Row = tuple[int, str | None, str | None, str | None, int]  # label, needed_by, quote, verdict, action's code
 _Codes = tuple[int, int, list[_Row], list[int], tuple[int, ...]]
 
@@ -120,7 +121,7 @@ def _decoded(codes: _Codes) -> Decoded:
     return Decoded(
         _STATUSES[status],
         _REASONS[reason],
-        tuple([Verdict(i, need, quote, said, _ACTIONS[action]) for i, need, quote, said, action in verdicts]),
+        tuple([_verdict((i, need, quote, said, _ACTIONS[action])) for i, need, quote, said, action in verdicts]),
         tuple(drops),
         {name: number for name, number in zip(_COUNTERS, counters, strict=True) if number},
     )
