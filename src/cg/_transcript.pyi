@@ -1,6 +1,8 @@
 from collections.abc import Iterator
 from typing import final
 
+from typing_extensions import disjoint_base
+
 ROLES: tuple[str, ...]
 SECTIONS: tuple[str, ...]
 KINDS: tuple[str, ...]
@@ -8,6 +10,7 @@ LARGEST_BODY: int
 
 class Stopped(ValueError): ...
 
+@disjoint_base
 class TextToken:
     @property
     def body(self) -> bytes: ...

@@ -29,7 +29,7 @@ cdef extern from "transcript_scan.h" nogil:
     ctypedef struct Text:
         Token token, id
         uint32_t message, block, is_error
-        size_t digest_at
+        size_t digest_at, decoded_at
     ctypedef struct Use:
         Token id, name
         Span input
@@ -65,6 +65,8 @@ cdef extern from "transcript_scan.h" nogil:
         Reader r
         Rows texts, uses, marks, pieces, members, tools, messages
         size_t tools_start, tools_end, system_start, system_end
+        uint8_t *decoded
+        size_t decoded_len
         const char *where
     int read_body(CScan *scan, uint8_t *canon)
     int scan_string(Reader *r, Token *token)
@@ -120,8 +122,8 @@ cdef bytes token_bytes(const uint8_t *s, const Token *token):
     return raw
 
 
-cdef object digest_of(const uint8_t *start, Py_ssize_t size):
-    return sha256(PyMemoryView_FromMemory(<char *>start, size, PyBUF_READ))
+cdef bytes digest_of(const uint8_t *start, Py_ssize_t size):
+    return sha256(PyMemoryView_FromMemory(<char *>start, size, PyBUF_READ)).digest()
 
 
 cdef class TextToken:
@@ -187,7 +189,7 @@ cdef class Scan:
 
     def __cinit__(self, bytes body not None, type text_type not None, bint plain=False):
         cdef Py_ssize_t n = PyBytes_GET_SIZE(body)
-        cdef uint8_t *canon
+        cdef uint8_t *canon = NULL
         cdef int stop
         if not issubclass(text_type, TextToken):
             raise TypeError(f"{text_type.__name__} is no TextToken")
@@ -199,10 +201,11 @@ cdef class Scan:
         self.scan.r.n = <uint32_t>n
         self.scan.r.plain = plain
         self.scan.r.out_size = canon_size(n)
-        canon = <uint8_t *>PyMem_RawMalloc(self.scan.r.out_size)
-        if canon is NULL:
-            raise MemoryError(f"{self.scan.r.out_size} bytes")
         try:
+            canon = <uint8_t *>PyMem_RawMalloc(self.scan.r.out_size)
+            self.scan.decoded = <uint8_t *>PyMem_RawMalloc(n + 1)
+            if canon is NULL or self.scan.decoded is NULL:
+                raise MemoryError(f"{self.scan.r.out_size} and {n} bytes")
             with nogil:
                 stop = read_body(&self.scan, canon)
             if stop == STOP_MEMORY:
@@ -215,7 +218,8 @@ cdef class Scan:
             self._head(canon)
         finally:
             PyMem_RawFree(canon)
-            self.scan.r.out = NULL
+            PyMem_RawFree(self.scan.decoded)
+            self.scan.r.out = self.scan.decoded = NULL
 
     def __dealloc__(self):
         free_rows(&self.scan)
@@ -223,39 +227,25 @@ cdef class Scan:
     cdef tuple _texts(self, type text_type, uint8_t *canon):
         """The tool texts in body order, each digest also put into its place in the canonical text."""
         cdef Text *row = <Text *>self.scan.texts.rows
-        cdef uint32_t i, largest = 0
-        cdef uint8_t *scratch = NULL
+        cdef uint32_t i
         cdef const uint8_t *decoded
         cdef TextToken text
         cdef bytes digest
         cdef list found = []
         for i in range(self.scan.texts.count):
-            if row[i].token.escaped and row[i].token.size > largest:
-                largest = row[i].token.size
-        scratch = <uint8_t *>PyMem_RawMalloc(largest + 1)
-        if scratch is NULL:
-            raise MemoryError(f"{largest} bytes")
-        try:
-            for i in range(self.scan.texts.count):
-                decoded = self.s + row[i].token.start + 1
-                if row[i].token.escaped:
-                    decode_string(self.s, &row[i].token, scratch)
-                    decoded = scratch
-                hashed = digest_of(decoded, row[i].token.size)
-                digest = hashed.digest()
-                memcpy(canon + row[i].digest_at, PyBytes_AS_STRING(digest), DIGEST)
-                text = text_type.__new__(text_type)
-                text.body = self.body
-                text.tool_use_id = token_text(self.s, &row[i].id)
-                text.sha256 = digest.hex()
-                text.message = row[i].message
-                text.block = row[i].block
-                text.is_error = row[i].is_error
-                text.has_marker = holds_marker(decoded, row[i].token.size)
-                text.token = row[i].token
-                found.append(text)
-        finally:
-            PyMem_RawFree(scratch)
+            decoded = self.scan.decoded + row[i].decoded_at
+            digest = digest_of(decoded, row[i].token.size)
+            memcpy(canon + row[i].digest_at, PyBytes_AS_STRING(digest), DIGEST)
+            text = text_type.__new__(text_type)
+            text.body = self.body
+            text.tool_use_id = token_text(self.s, &row[i].id)
+            text.sha256 = digest.hex()
+            text.message = row[i].message
+            text.block = row[i].block
+            text.is_error = row[i].is_error
+            text.has_marker = holds_marker(decoded, row[i].token.size)
+            text.token = row[i].token
+            found.append(text)
         return tuple(found)
 
     cdef _messages(self, uint8_t *canon):
@@ -267,7 +257,7 @@ cdef class Scan:
         cdef list roles = []
         for i in range(count):
             memcpy(canon + row[i].canon_start, PyBytes_AS_STRING(digest), DIGEST)
-            digest = digest_of(canon + row[i].canon_start, row[i].canon_end - row[i].canon_start).digest()
+            digest = digest_of(canon + row[i].canon_start, row[i].canon_end - row[i].canon_start)
             memcpy(PyBytes_AS_STRING(chain) + 8 * i, PyBytes_AS_STRING(digest), 8)
             roles.append(ROLES[row[i].role])
         self.chain = chain

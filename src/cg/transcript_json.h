@@ -89,20 +89,35 @@ static inline void put_byte(Reader *r, uint8_t byte) {
     if (has_room(r, 1)) r->out[r->out_len++] = byte;
 }
 
+#if defined(CG_SSE2)
+/* One bit for each byte that ends a run of plain text. */
+static inline uint32_t special_bytes(__m128i v) {
+    /* signed: below 0x20 are the controls and everything from 0x80 up */
+    const __m128i low = _mm_cmplt_epi8(v, _mm_set1_epi8(0x20));
+    const __m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+    const __m128i slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), low));
+}
+#endif
+
 /* Position of the first byte at or after i that ends a run of plain ASCII text inside a string: a quote, a backslash,
- * a control character or the lead of a multi-byte character; n if there is none. */
-static inline uint32_t plain_run(const Reader *r, uint32_t i) {
+ * a control character or the lead of a multi-byte character; n if there is none. The run is copied to `to`, if that is
+ * not NULL, and up to 31 bytes of what follows it. */
+static inline uint32_t plain_run(const Reader *r, uint32_t i, uint8_t *to) {
     const uint8_t *s = r->s;
     const uint32_t n = r->n;
 #if defined(CG_SSE2)
     if (!r->plain) {
-        const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
-        for (; n - i >= 16; i += 16) {
-            __m128i v = _mm_loadu_si128((const __m128i *)(s + i));
-            /* signed: below 0x20 are the controls and everything from 0x80 up */
-            __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
-                                       _mm_cmplt_epi8(v, space));
-            uint32_t mask = (uint32_t)_mm_movemask_epi8(hit);
+        /* Two vectors at a time: code has an escape every 20 to 40 bytes, so that most runs end in the first step. */
+        for (; n - i >= 32; i += 32) {
+            const __m128i a = _mm_loadu_si128((const __m128i *)(s + i));
+            const __m128i b = _mm_loadu_si128((const __m128i *)(s + i + 16));
+            if (to) {
+                _mm_storeu_si128((__m128i *)to, a);
+                _mm_storeu_si128((__m128i *)(to + 16), b);
+                to += 32;
+            }
+            const uint32_t mask = special_bytes(a) | special_bytes(b) << 16;
             if (mask) return i + lowest_bit(mask);
         }
     }
@@ -112,6 +127,10 @@ static inline uint32_t plain_run(const Reader *r, uint32_t i) {
         const int8x16_t space = vdupq_n_s8(0x20);
         for (; n - i >= 16; i += 16) {
             uint8x16_t v = vld1q_u8(s + i);
+            if (to) {
+                vst1q_u8(to, v);
+                to += 16;
+            }
             uint8x16_t hit = vorrq_u8(vorrq_u8(vceqq_u8(v, quote), vceqq_u8(v, slash)),
                                       vcltq_s8(vreinterpretq_s8_u8(v), space));
             uint64_t mask = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(hit), 4)), 0);
@@ -119,7 +138,8 @@ static inline uint32_t plain_run(const Reader *r, uint32_t i) {
         }
     }
 #endif
-    while (i < n && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\') i++;
+    for (; i < n && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\'; i++)
+        if (to) *to++ = s[i];
     return i;
 }
 
@@ -241,41 +261,58 @@ static inline uint32_t write_canonical(uint8_t *to, uint32_t point) {
     return 2;
 }
 
-/* Checks the string that opens at r->at, leaves r->at behind it and its span in *token. Writes nothing. */
-static inline int scan_string(Reader *r, Token *token) {
+/* What the letter behind a backslash stands for; 0 where it needs more than this table, or is wrong. */
+static const uint8_t SIMPLE_ESCAPE[256] = {
+    ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
+
+/* Checks the string that opens at r->at, leaves r->at behind it and its span in *token. Its decoded text goes to `to`
+ * on the way, which has as many bytes as the body has left, if that is not NULL: one pass instead of two, and what
+ * stands between two escapes is short. */
+static inline int walk_string(Reader *r, Token *token, uint8_t *to) {
     const uint8_t *s = r->s;
-    uint32_t i = r->at + 1, size = 0, run;
+    const uint32_t n = r->n;
+    uint32_t i = r->at + 1, size = 0, escaped = 0;
     token->start = r->at;
-    token->escaped = 0;
     for (;;) {
-        run = plain_run(r, i);
+        const uint32_t run = plain_run(r, i, to ? to + size : NULL);
         size += run - i;
         i = run;
-        if (i >= r->n) {
-            r->at = r->n;
+        if (i >= n) {
+            r->at = n;
             return STOP_TRUNCATED;
         }
-        if (s[i] == '"') break;
-        if (s[i] == '\\') {
+        const uint8_t c = s[i];
+        if (c == '\\') {
+            const uint8_t simple = n - i >= 2 ? SIMPLE_ESCAPE[s[i + 1]] : 0;
+            escaped = 1;
+            if (simple) {
+                if (to) to[size] = simple;
+                size++;
+                i += 2;
+                continue;
+            }
             uint32_t point;
-            int length = read_escape(s, i, r->n, &point);
+            const int length = read_escape(s, i, n, &point);
             if (length < 0) {
                 r->at = i;
                 return length;
             }
-            token->escaped = 1;
+            if (to) write_utf8(to + size, point);
             size += utf8_size(point);
             i += (uint32_t)length;
-        } else if (s[i] >= 0x80) {
+        } else if (c == '"') {
+            break;
+        } else if (c >= 0x80) {
             do { /* text in another script: one character after the other, no vector step between */
-                int length = utf8_length(s, i, r->n);
+                const int length = utf8_length(s, i, n);
                 if (length < 0) {
                     r->at = i;
                     return length;
                 }
+                if (to) memcpy(to + size, s + i, (size_t)length);
                 size += (uint32_t)length;
                 i += (uint32_t)length;
-            } while (i < r->n && s[i] >= 0x80);
+            } while (i < n && s[i] >= 0x80);
         } else {
             r->at = i;
             return STOP_CONTROL;
@@ -283,8 +320,17 @@ static inline int scan_string(Reader *r, Token *token) {
     }
     token->end = i + 1;
     token->size = size;
+    token->escaped = escaped;
     r->at = i + 1;
     return 0;
+}
+
+static int scan_string(Reader *r, Token *token) {
+    return walk_string(r, token, NULL);
+}
+
+static int scan_and_decode(Reader *r, Token *token, uint8_t *to) {
+    return walk_string(r, token, to);
 }
 
 /* Next backslash in [i, end), or end. */

@@ -31,6 +31,7 @@ typedef struct {  /* one text of a tool result */
     Token token, id;
     uint32_t message, block, is_error;
     size_t digest_at; /* where its SHA-256 goes in the canonical text */
+    size_t decoded_at; /* where its decoded text stands */
 } Text;
 
 typedef struct { Token id, name; Span input; uint32_t message; } Use;
@@ -56,6 +57,8 @@ typedef struct {
     Reader r;
     Rows texts, uses, marks, pieces, members, tools, messages;
     size_t tools_start, tools_end, system_start, system_end; /* canonical */
+    uint8_t *decoded;   /* the tool texts' decoded text, one after the other: as many bytes as the body has */
+    size_t decoded_len;
     const char *where;  /* the part that was being read */
 } Scan;
 
@@ -282,13 +285,16 @@ static int open_block(Scan *scan, Block *b, int calls, int results) {
 /* Reads one string as a text of a tool result. */
 static int read_tool_text(Scan *scan, const Block *result, uint32_t block, Token *token) {
     Reader *r = &scan->r;
-    int stop = read_string(r, token);
-    if (stop < 0) return stop;
+    int stop = peek(r);
+    if (stop != '"') return stop < 0 ? stop : STOP_TYPE;
+    if ((stop = scan_and_decode(r, token, scan->decoded + scan->decoded_len)) < 0) return stop;
     Text *text = (Text *)add_row(&scan->texts, sizeof(Text), MAX_ROWS);
     if (!text) return no_row(&scan->texts, MAX_ROWS);
     text->token = *token;
     text->message = (uint32_t)result->message;
     text->block = block;
+    text->decoded_at = scan->decoded_len;
+    scan->decoded_len += token->size;
     put_byte(r, '#');
     text->digest_at = put_hole(r);
     return add_piece(scan, token, result->message, PIECE_RESULT);
@@ -657,7 +663,8 @@ static int read_part(Scan *scan, Key key, uint8_t *canon) {
     return copy_value(r);
 }
 
-/* Reads a whole body; 0 or a Stop, with scan->where and scan->r.at saying where. `canon` has canon_size(n) bytes. */
+/* Reads a whole body; 0 or a Stop, with scan->where and scan->r.at saying where. `canon` has canon_size(n) bytes,
+ * scan->decoded n. */
 static int read_body(Scan *scan, uint8_t *canon) {
     Reader *r = &scan->r;
     Members members = {0, 0, 0};

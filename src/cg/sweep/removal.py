@@ -8,11 +8,12 @@ import json
 import re
 
 from cg.shape import content_key, describe
+from cg.sweep.transcript import ToolText
 
 MARKER = re.compile(r"<<cg:([0-9a-f]{16})>>")
 MARKER_OPENING = "<<cg:"
-EXPAND = "cg_expand"
-RECALL = "cg_recall"
+EXPAND_TOOL = "cg_expand"
+RECALL_TOOL = "cg_recall"
 
 DECLARATION = (
     b'{"name":"cg_expand","description":"Shows a tool output again, whole, by the 16-digit id that stands in its place.'
@@ -28,7 +29,7 @@ RECALL_DECLARATION = (
 
 def hint(key: str) -> str:
     """The line that says how to ask for a removed output."""
-    return f"[call {EXPAND} with id {key} to see it again; repeating the original call may not return it]"
+    return f"[call {EXPAND_TOOL} with id {key} to see it again; repeating the original call may not return it]"
 
 
 def written_text(content: str | bytes) -> str:
@@ -42,9 +43,9 @@ def written_token(content: str | bytes) -> bytes:
     return json.dumps(written_text(content)).encode("ascii")
 
 
-def would_shrink(token_bytes: int, size_bytes: int, token: bytes) -> bool:
-    """True if the written token is shorter than the original's, on the wire and once decoded."""
-    return len(token) < token_bytes and len(json.loads(token).encode()) < size_bytes
+def would_shrink(text: ToolText, token: bytes) -> bool:
+    """True if the written token is shorter than the text's own, as it stands in the body and once decoded."""
+    return len(token) < text.end - text.start and len(json.loads(token).encode()) < text.size_bytes
 
 
 def find_markers(text: str) -> list[str]:

@@ -22,7 +22,8 @@ def splice(body: bytes, edits: Iterable[Edit]) -> bytes:
 
     Raises ValueError if a span lies outside the body or overlaps another. One copy, linear.
     """
-    view, at, parts = memoryview(body), 0, []
+    view, at = memoryview(body), 0
+    parts: list[bytes | memoryview] = []
     for start, end, replacement in sorted(edits, key=lambda edit: edit[:2]):
         if not at <= start <= end <= len(body):
             raise ValueError(f"edit of bytes {start} to {end} overlaps another or leaves the body of {len(body)}")
@@ -31,60 +32,67 @@ def splice(body: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join([*parts, view[at:]])
 
 
-def replace_texts(transcript: Transcript, written: Mapping[ToolText, bytes]) -> list[Edit]:
-    """Edits that put a JSON string token in the place of each text.
+def string_token(content: str | bytes) -> bytes:
+    """The JSON string token of a text (bytes: its UTF-8, surrogatepass), in UTF-8 where that can be written."""
+    text = content.decode("utf-8", "surrogatepass") if isinstance(content, bytes) else content
+    try:
+        return json.dumps(text, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate has no UTF-8 of its own, only an escape
+        return json.dumps(text).encode("ascii")
 
-    Raises ValueError if a text is of another body, or a token is no JSON string or is not shorter than what it
-    replaces: the body could only get worse.
-    """
-    edits = []
-    for text, token in written.items():
+
+def replace_text(text: ToolText, token: bytes) -> Edit:
+    """The edit that puts a JSON string token in the place of a text's; raises ValueError if it is none."""
+    if not is_string_token(token):
+        raise ValueError(f"{len(token)} bytes for the text at {text.start} are no JSON string")
+    return text.start, text.end, token
+
+
+def replace_texts(transcript: Transcript, written: Mapping[ToolText, bytes]) -> list[Edit]:
+    """One edit a text; raises ValueError if a text is of another body or its token is no JSON string."""
+    for text in written:
         if text.body is not transcript.body:
             raise ValueError(f"text at {text.start} to {text.end} belongs to another body")
-        if not is_string_token(token):
-            raise ValueError(f"{len(token)} bytes for the text at {text.start} are no JSON string")
-        if len(token) >= text.end - text.start:
-            raise ValueError(f"{len(token)} bytes are not shorter than the {text.end - text.start} at {text.start}")
-        edits.append((text.start, text.end, token))
-    return edits
+    return [replace_text(text, token) for text, token in written.items()]
 
 
-def declare(transcript: Transcript, declaration: bytes) -> Edit | None:
-    """The edit that puts a tool last in `tools`, or None: the body has no tools, or has one of that name.
+def declare(transcript: Transcript, declaration: bytes) -> Edit:
+    """The edit that puts a tool last in `tools`.
 
-    Raises ValueError if the declaration is no JSON object with a name.
+    Raises ValueError if the declaration is no JSON object with a name, the body has no tools, or has one of that name.
     """
-    name = json.loads(declaration)["name"] if is_value(declaration) and declaration.startswith(b"{") else None
+    name = json.loads(declaration).get("name") if declaration[:1] == b"{" and is_value(declaration) else None
     if not isinstance(name, str):
         raise ValueError(f"declaration of {len(declaration)} bytes is no JSON object with a name")
     if not transcript.has_tools or name in transcript.declares:
-        return None
+        raise ValueError(f"{name} cannot be declared: the body has no tools, or has it already")
     end = transcript.scan.tools()[-1][2]
     return end, end, b"," + declaration
 
 
-def add_breakpoint(transcript: Transcript, before: ToolText) -> Edit | None:
-    """The edit that sets the spare cache breakpoint just before a removed text, or None if it cannot help.
+def add_breakpoint(transcript: Transcript, before: ToolText) -> list[Edit]:
+    """The edit that sets the spare cache breakpoint just before a removed text; none if it cannot help.
 
     It stands on the last block of the last user message in front of the text's own message: there a client that marks
-    its newest message had a breakpoint in an earlier request, so a live entry may end there. None if the body has no
-    mark or no spare one, if that place is marked already, or takes no mark. Its lifetime is that of the mark behind
-    it, as a longer one may not follow a shorter one.
+    its newest message had a breakpoint in an earlier request, so a live entry may end there. Nothing is set if the
+    body has no mark, no spare one, or one of a lifetime not known here; nor if that place is marked already or takes
+    no mark. The lifetime is that of the next mark behind it: the API refuses a longer one behind a shorter one.
     """
     if not transcript.breakpoints or len(transcript.breakpoints) >= MAX_BREAKPOINTS or transcript.ttl_s is None:
-        return None
-    behind = [ttl for section, message, _, ttl in transcript.scan.marks() if section == "top" or message >= before.message]
+        return []
+    scan = transcript.scan
+    behind = [ttl for section, message, _, ttl in scan.marks() if section == "top" or message >= before.message]
     place = next((m for m in range(before.message - 1, -1, -1) if transcript.roles[m] == "user"), None)
-    if place is None or not behind or transcript.scan.is_marked(place) or transcript.scan.is_empty(place):
-        return None
+    if place is None or not behind or scan.is_marked(place) or scan.is_empty(place):
+        return []
     mark = b'"cache_control":{"type":"ephemeral"%s}' % (b',"ttl":"1h"' if behind[0] == 3600 else b"")
-    start, end, n_blocks = transcript.scan.content(place)
+    start, end, n_blocks = scan.content(place)
     if n_blocks is None:
-        return start, end, b'[{"type":"text","text":%s,%s}]' % (transcript.body[start:end], mark)
-    last = transcript.scan.last_block(place)
+        return [(start, end, b'[{"type":"text","text":%s,%s}]' % (transcript.body[start:end], mark))]
+    last = scan.last_block(place)
     if last is None or not last[2]:
-        return None
-    return last[1] - 1, last[1] - 1, b"," + mark
+        return []
+    return [(last[1] - 1, last[1] - 1, b"," + mark)]
 
 
 def set_member(transcript: Transcript, key: str, value: bytes) -> Edit:

@@ -14,7 +14,17 @@ from cg.bodies import LARGEST_BODY, Scan, Stopped, TextToken, ToolUse
 from cg.errors import CgError
 from cg.sweep.values import Identity
 
-__all__ = ["DIGEST_BYTES", "MAX_BYTES", "Breakpoint", "ToolText", "ToolUse", "Transcript", "Unreadable", "extends", "read"]
+__all__ = [
+    "DIGEST_BYTES",
+    "MAX_BYTES",
+    "Breakpoint",
+    "ToolText",
+    "ToolUse",
+    "Transcript",
+    "Unreadable",
+    "extends",
+    "read",
+]
 
 MAX_BYTES = 100 * 2**20  # the API takes 32 MiB
 DIGEST_BYTES = 8  # of the chain, one a message
@@ -94,6 +104,13 @@ class Transcript:
     def last_role(self) -> str | None:
         """Role of the last message; None if there is none."""
         return self.roles[-1] if self.roles else None
+
+    @property
+    def messages_end(self) -> int:
+        """Position behind the messages array in the body."""
+        span = self.member("messages")
+        assert span is not None  # `read` refuses a body without
+        return span[1]
 
     def member(self, key: str) -> tuple[int, int] | None:
         """(start, end) of the value of a member of the body, or None."""
