@@ -205,8 +205,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)  # json.loads would make one at each call
+
+
 def _decode(raw: bytes) -> Any:
-    return json.loads(raw, object_pairs_hook=_once)
+    return _DECODER.decode(raw.decode())
 
 
 def _string(body: bytes, span: tuple[int, int] | None) -> str | None:
