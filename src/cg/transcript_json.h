@@ -265,6 +265,58 @@ static inline uint32_t write_canonical(uint8_t *to, uint32_t point) {
 static const uint8_t SIMPLE_ESCAPE[256] = {
     ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
 
+#if defined(CG_SSE2)
+static inline void copy_32(uint8_t *to, const uint8_t *from) {
+    _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
+    _mm_storeu_si128((__m128i *)(to + 16), _mm_loadu_si128((const __m128i *)(from + 16)));
+}
+
+static inline uint64_t special_mask(const uint8_t *p) {
+    uint64_t mask = 0;
+    for (int k = 0; k < 4; k++)
+        mask |= (uint64_t)special_bytes(_mm_loadu_si128((const __m128i *)(p + 16 * k))) << 16 * k;
+    return mask;
+}
+
+/* Decodes the text at s[*at] in steps of 64 bytes for as long as it holds nothing but plain characters and two-byte
+ * escapes; the rest is walk_string's. One mask serves all escapes of a step: looked for one by one, each waits for
+ * the one before it, and a megabyte of source code has fifty thousand. Copies run up to 63 bytes over on both sides,
+ * so a step is made only where 128 bytes are left; what is written never overtakes what is read. */
+static inline void decode_steps(const uint8_t *s, uint32_t n, uint32_t *at, uint8_t *to, uint32_t *size, uint32_t *escaped) {
+    uint32_t i = *at;
+    uint8_t *out = to + *size;
+    while (n - i >= 128) {
+        const uint8_t *block = s + i;
+        uint64_t mask = special_mask(block);
+        uint32_t begin = 0; /* of the run that is not copied yet */
+        for (; mask; mask &= ~((uint64_t)3 << (begin - 2))) {
+            const uint32_t k = lowest_bit(mask);
+            const uint8_t simple = block[k] == '\\' ? SIMPLE_ESCAPE[block[k + 1]] : 0;
+            copy_32(out, block + begin);
+            if (k - begin > 32) copy_32(out + 32, block + begin + 32);
+            out += k - begin;
+            if (!simple) {
+                *at = i + k;
+                *size = (uint32_t)(out - to);
+                return;
+            }
+            *out++ = simple;
+            *escaped = 1;
+            begin = k + 2;
+        }
+        if (begin < 64) {
+            copy_32(out, block + begin);
+            if (64 - begin > 32) copy_32(out + 32, block + begin + 32);
+            out += 64 - begin;
+            begin = 64;
+        }
+        i += begin;
+    }
+    *at = i;
+    *size = (uint32_t)(out - to);
+}
+#endif
+
 /* Checks the string that opens at r->at, leaves r->at behind it and its span in *token. Its decoded text goes to `to`
  * on the way, which has as many bytes as the body has left, if that is not NULL: one pass instead of two, and what
  * stands between two escapes is short. */
@@ -274,6 +326,9 @@ static inline int walk_string(Reader *r, Token *token, uint8_t *to) {
     uint32_t i = r->at + 1, size = 0, escaped = 0;
     token->start = r->at;
     for (;;) {
+#if defined(CG_SSE2)
+        if (to && !r->plain) decode_steps(s, n, &i, to, &size, &escaped);
+#endif
         const uint32_t run = plain_run(r, i, to ? to + size : NULL);
         size += run - i;
         i = run;

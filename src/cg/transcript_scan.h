@@ -67,9 +67,13 @@ typedef enum {
     KEY_CACHE_CONTROL, KEY_ROLE, KEY_TTL, KEY_MESSAGES, KEY_SYSTEM, KEY_TOOLS, KEY_COUNT
 } Key;
 
-static const char *const KEY_NAMES[KEY_COUNT] = {
-    "", "type", "text", "id", "name", "input", "tool_use_id", "content", "is_error",
-    "cache_control", "role", "ttl", "messages", "system", "tools"};
+/* The keys that are read, with their lengths: most keys are told apart by it, and there are thousands in a body. */
+#define NAME(text) {text, sizeof(text) - 1}
+static const struct { const char *text; uint32_t size; } KEY_NAMES[KEY_COUNT] = {
+    NAME(""), NAME("type"), NAME("text"), NAME("id"), NAME("name"), NAME("input"), NAME("tool_use_id"),
+    NAME("content"), NAME("is_error"), NAME("cache_control"), NAME("role"), NAME("ttl"), NAME("messages"),
+    NAME("system"), NAME("tools")};
+#undef NAME
 
 /* A new zeroed row at the end, or NULL: out of memory, or `limit` rows stand already. */
 static void *add_row(Rows *rows, size_t width, uint32_t limit) {
@@ -90,19 +94,21 @@ static int no_row(const Rows *rows, uint32_t limit) {
     return rows->count >= limit ? STOP_TOO_MANY : STOP_MEMORY;
 }
 
-/* True if a checked string's decoded text is `word` (ASCII). */
-static int token_is(const Reader *r, const Token *token, const char *word) {
+/* True if a checked string's decoded text is the `size` bytes of `word` (ASCII, at most 32). */
+static inline int token_equals(const Reader *r, const Token *token, const char *word, uint32_t size) {
     uint8_t decoded[32];
-    const size_t size = strlen(word);
     if (token->size != size || size > sizeof decoded) return 0;
     if (!token->escaped) return memcmp(r->s + token->start + 1, word, size) == 0;
     decode_string(r->s, token, decoded);
     return memcmp(decoded, word, size) == 0;
 }
 
+#define token_is(r, token, word) token_equals(r, token, word, sizeof(word) - 1)
+
 static Key key_of(const Reader *r, const Token *token) {
     for (int k = 1; k < KEY_COUNT; k++)
-        if (token_is(r, token, KEY_NAMES[k])) return (Key)k;
+        if (token->size == KEY_NAMES[k].size && token_equals(r, token, KEY_NAMES[k].text, KEY_NAMES[k].size))
+            return (Key)k;
     return KEY_OTHER;
 }
 
