@@ -1,16 +1,13 @@
-"""Conversations in the wire's form, written in a few words, and read by a slow and obvious reader.
+"""Conversations in the wire's form, written in a few words.
 
 A conversation is a list of turns: `user(text)`, `say(text)`, `call(id, tool, arguments)`, `result(id, content)`.
 Neighbours of one role become one message, as on the wire.
 """
 
-import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from cg.sweep.values import Identity
+from cg.sweep.transcript import Transcript, read
 
 Turn = tuple[str, dict[str, Any]]
 
@@ -43,77 +40,6 @@ def body(*turns: Turn, system: str = "") -> dict[str, Any]:
     return {"model": "m", "max_tokens": 100, "system": system, "messages": messages}
 
 
-@dataclass(frozen=True)
-class Text:
-    message: int
-    tool_use_id: str
-    block: int
-    text: str
-    is_error: bool = False
-
-    @property
-    def content(self) -> bytes:
-        return self.text.encode("utf-8", "surrogatepass")
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.content)
-
-    @property
-    def has_marker(self) -> bool:
-        return "<<cg:" in self.text
-
-    @property
-    def identity(self) -> Identity:
-        return Identity(self.tool_use_id, self.block, hashlib.sha256(self.content).hexdigest())
-
-
-@dataclass(frozen=True)
-class Use:
-    id: str
-    name: str
-    arguments: bytes
-    message: int
-
-
-@dataclass(frozen=True)
-class Read:
-    roles: tuple[str, ...]
-    tool_uses: dict[str, Use]
-    tool_texts: tuple[Text, ...]
-    spoken: tuple[tuple[str, int, str], ...] = field(default=())
-
-    @property
-    def n_messages(self) -> int:
-        return len(self.roles)
-
-    def texts(self) -> Iterator[tuple[str, int, str]]:
-        return iter(self.spoken)
-
-
-def read(request: dict[str, Any]) -> Read:
-    """The parts of a request body that judging looks at."""
-    uses: dict[str, Use] = {}
-    results: list[Text] = []
-    spoken: list[tuple[str, int, str]] = [("system", -1, request["system"])]
-    for m, message in enumerate(request["messages"]):
-        content = message["content"]
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-            if block["type"] == "text":
-                spoken.append((message["role"], m, block["text"]))
-            elif block["type"] == "tool_use":
-                arguments = json.dumps(block["input"])
-                uses[block["id"]] = Use(block["id"], block["name"], arguments.encode(), m)
-                spoken.append(("tool_use", m, arguments))
-            elif block["type"] == "tool_result":
-                parts = block["content"]
-                texts = [parts] if isinstance(parts, str) else [part["text"] for part in parts]
-                for b, text in enumerate(texts):
-                    results.append(Text(m, block["tool_use_id"], b, text))
-                    spoken.append(("tool_result", m, text))
-    return Read(tuple(message["role"] for message in request["messages"]), uses, tuple(results), tuple(spoken))
-
-
-def transcript(*turns: Turn, system: str = "") -> Any:
+def transcript(*turns: Turn, system: str = "") -> Transcript:
     """The transcript of a conversation."""
-    return read(body(*turns, system=system))
+    return read(json.dumps(body(*turns, system=system)).encode())

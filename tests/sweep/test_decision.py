@@ -2,16 +2,18 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
 
 import pytest
 from conversations import call, result, transcript, user
 
+from cg.sweep import ask
 from cg.sweep.counters import Decline, Event
 from cg.sweep.decision import Haystack, decide, haystack_of
 from cg.sweep.index import Index, Record, Standing
 from cg.sweep.inventory import eligible
 from cg.sweep.values import Thread
+from cg.verdicts import Action, Decoded, Status, Verdict, decode
+from cg.verdicts import Counter as Told
 
 
 class Floors:
@@ -23,28 +25,18 @@ def inventory(n: int = 2):
     return eligible(transcript(user("the release notes are still owed"), *turns), Thread(), Floors(), 2.0)[0]
 
 
-@dataclass(frozen=True)
-class Said:
+def said(i, action, verdict="drop", needed_by="none", quote=None) -> Verdict:
     """One verdict as a decoder hands it over."""
-
-    i: int
-    action: str
-    verdict: str | None = "drop"
-    needed_by: str | None = "none"
-    quote: str | None = None
+    return Verdict(i, needed_by, quote, verdict, action)
 
 
-@dataclass(frozen=True)
-class Reply:
+def reply(verdicts=(), status=Status.OK, counters=None) -> Decoded:
     """A decoded reply."""
-
-    verdicts: tuple[Said, ...] = ()
-    status: str = "ok"
-    counters: dict[str, int] = field(default_factory=dict)
+    return Decoded(status, None, tuple(verdicts), (), counters or {})
 
 
-def judged(*verdicts: Said, n: int = 2, read: str = "", **options):
-    return decide(inventory(n), Reply(verdicts), read, **options)
+def judged(*verdicts: Verdict, n: int = 2, read: str = "", **options):
+    return decide(inventory(n), reply(verdicts), read, **options)
 
 
 def labels(made) -> list[str]:
@@ -53,7 +45,7 @@ def labels(made) -> list[str]:
 
 def test_a_drop_that_owes_nothing_goes_and_a_keep_stays() -> None:
     """One event for the drop, one decline for the keep."""
-    made = judged(Said(0, "drop"), Said(1, "keep", "keep", "b", "owed"), read="owed")
+    made = judged(said(0, Action.DROP), said(1, Action.KEEP, "keep", "b", "owed"), read="owed")
     assert labels(made) == ["t0"] and made.spent_judged == 1
     assert made.events == Counter({Event.ADJUDICATED: 2, Event.DROPPED: 1})
     assert made.declines == Counter({Decline.KEPT: 1})
@@ -62,8 +54,8 @@ def test_a_drop_that_owes_nothing_goes_and_a_keep_stays() -> None:
 @pytest.mark.parametrize("needed_by", ["a", "b", "c", " B ", "z", "n/a", "nobody", "0"])
 def test_rule_1_a_drop_that_names_an_obligation_is_refused_and_counted(needed_by: str) -> None:
     """Any word but none is an obligation, also when the decoder let the drop through."""
-    for action in ("drop", "refused"):
-        made = judged(Said(0, action, needed_by=needed_by), n=1)
+    for action in (Action.DROP, Action.REFUSED):
+        made = judged(said(0, action, needed_by=needed_by), n=1)
         assert not made.drops and made.spent_judged == 1
         assert made.declines == Counter({Decline.DROP_REFUSED_OBLIGATION: 1})
 
@@ -71,40 +63,42 @@ def test_rule_1_a_drop_that_names_an_obligation_is_refused_and_counted(needed_by
 @pytest.mark.parametrize(
     ("action", "counted"),
     [
-        ("unusable", Decline.VERDICT_UNUSABLE),
-        ("conflict", Decline.VERDICT_CONFLICT),
+        (Action.UNUSABLE, Decline.VERDICT_UNUSABLE),
+        (Action.CONFLICT, Decline.VERDICT_CONFLICT),
         ("an action of tomorrow", Decline.VERDICT_UNUSABLE),
         ("", Decline.VERDICT_UNUSABLE),
     ],
 )
 def test_rule_2_doubt_keeps(action: str, counted: Decline) -> None:
     """A verdict that is not clearly a drop keeps its output, and is counted once."""
-    made = judged(Said(0, action), n=1)
+    made = judged(said(0, action), n=1)
     assert not made.drops and made.declines == Counter({counted: 1})
 
 
 def test_rule_2_a_missing_verdict_keeps_and_is_no_keep() -> None:
     """Nothing was said about it: counted apart from what was judged needed."""
-    made = judged(Said(0, "drop"), n=3)
+    made = judged(said(0, Action.DROP), n=3)
     assert labels(made) == ["t0"] and made.declines == Counter({Decline.VERDICT_MISSING: 2})
 
 
 def test_rule_2_a_label_that_was_not_offered_acts_on_nothing() -> None:
     """Neither past the end nor before the start, where Python would count from the back."""
-    made = judged(Said(-1, "drop"), Said(2, "drop"))
+    made = judged(said(-1, Action.DROP), said(2, Action.DROP))
     assert not made.drops and made.declines[Decline.VERDICT_UNKNOWN_LABEL] == 2
 
 
 def test_rule_3_a_quote_that_was_not_read_is_counted_for_drops_and_keeps() -> None:
     """It changes nothing: models paraphrase."""
-    made = judged(Said(0, "drop", quote="never written"), Said(1, "keep", "keep", "b", "nor this"), read="something")
+    made = judged(
+        said(0, Action.DROP, quote="never written"), said(1, Action.KEEP, "keep", "b", "nor this"), read="something"
+    )
     assert labels(made) == ["t0"] and made.declines == Counter({Decline.QUOTE_FABRICATED: 2, Decline.KEPT: 1})
 
 
 @pytest.mark.parametrize("quote", ["", "  ", None, "owed still", " owed  still ", "owed\tstill"])
 def test_rule_3_an_empty_or_faithful_quote_is_not_counted(quote: str | None) -> None:
     """Exact first, then with runs of blanks as one."""
-    assert not judged(Said(0, "drop", quote=quote), n=1, read="is owed\n  still here").declines
+    assert not judged(said(0, Action.DROP, quote=quote), n=1, read="is owed\n  still here").declines
 
 
 def test_d5_the_haystack_is_the_whole_asked_body() -> None:
@@ -126,7 +120,7 @@ def test_a_quote_may_not_be_pasted_together_from_two_texts() -> None:
 @pytest.mark.parametrize("needed_by", [None, "", "  "])
 def test_rule_4_an_unanswered_criterion_is_tolerated_and_counted(needed_by: str | None) -> None:
     """The drop goes; keeps are counted alike."""
-    made = judged(Said(0, "drop", needed_by=needed_by), Said(1, "keep", "keep", needed_by))
+    made = judged(said(0, Action.DROP, needed_by=needed_by), said(1, Action.KEEP, "keep", needed_by))
     assert labels(made) == ["t0"]
     assert made.declines == Counter({Decline.CRITERION_MISSING: 2, Decline.KEPT: 1})
 
@@ -139,17 +133,17 @@ def test_an_empty_array_keeps_everything_and_misses_nothing() -> None:
 
 def test_unreadable_and_cut_replies_are_told_apart() -> None:
     """Their remedies are opposite: the prompt, or the reply's budget. A cut one keeps what was complete."""
-    unreadable = decide(inventory(), Reply(status="unparseable"), "")
+    unreadable = decide(inventory(), reply(status=Status.UNPARSEABLE), "")
     assert not unreadable.drops and unreadable.counters == Counter({Decline.UNPARSEABLE: 1})
-    cut = decide(inventory(), Reply((Said(0, "drop"),), "truncated"), "")
+    cut = decide(inventory(), reply((said(0, Action.DROP),), Status.TRUNCATED), "")
     assert labels(cut) == ["t0"]
     assert cut.declines == Counter({Decline.REPLY_TRUNCATED: 1, Decline.VERDICT_MISSING: 1})
 
 
 def test_what_the_decoder_counts_about_the_reply_is_carried_over() -> None:
     """Labels unknown, missing or twice, stray elements, and counting from one."""
-    told = {"unknown_label": 1, "no_label": 2, "duplicate_label": 3, "stray": 4, "label_shift": 1, "keep": 9}
-    made = decide(inventory(), Reply((Said(0, "drop"), Said(1, "drop")), counters=told), "")
+    told = {Told.UNKNOWN_LABEL: 1, Told.NO_LABEL: 2, Told.DUPLICATE_LABEL: 3, Told.STRAY: 4, Told.LABEL_SHIFT: 1}
+    made = decide(inventory(), reply((said(0, Action.DROP), said(1, Action.DROP)), counters=told), "")
     assert made.declines == Counter({
         Decline.VERDICT_UNKNOWN_LABEL: 1, Decline.VERDICT_NO_LABEL: 2, Decline.VERDICT_DUPLICATE_LABEL: 3,
         Decline.VERDICT_STRAY: 4, Decline.VERDICT_LABEL_SHIFT: 1,
@@ -165,29 +159,110 @@ def test_a_reply_that_drops_all_keeps_what_the_index_calls_open() -> None:
     """An output can carry "mark everything spent"; where one is kept, the reply has told them apart."""
     offered = inventory(2)
     index = standings(offered, Standing.OPEN, Standing.CLOSED)
-    made = decide(offered, Reply((Said(0, "drop"), Said(1, "drop"))), "", index)
+    made = decide(offered, reply((said(0, Action.DROP), said(1, Action.DROP))), "", index)
     assert labels(made) == ["t1"] and made.declines == Counter({Decline.DROP_ALL_KEPT_OPEN: 1})
     assert made.events[Event.DROPPED] == 1
-    some = decide(offered, Reply((Said(0, "drop"), Said(1, "keep", "keep"))), "", index)
+    some = decide(offered, reply((said(0, Action.DROP), said(1, Action.KEEP, "keep"))), "", index)
     assert labels(some) == ["t0"]
 
 
 def test_every_candidate_has_one_outcome() -> None:
     """Dropped, or one reason to stay: the counts sum to what was offered."""
     made = judged(
-        Said(0, "drop"), Said(1, "keep", "keep"), Said(2, "refused", needed_by="a"), Said(3, "unusable", "trim"),
-        Said(4, "conflict"), n=6,
+        said(0, Action.DROP), said(1, Action.KEEP, "keep"), said(2, Action.REFUSED, needed_by="a"), said(3, Action.UNUSABLE, "trim"),
+        said(4, Action.CONFLICT), n=6,
     )  # fmt: skip
     assert made.events[Event.DROPPED] + made.declines.total() == made.events[Event.ADJUDICATED] == 6
 
 
 def test_u24_drops_that_were_refused_count_as_judged_spent() -> None:
     """Twelve drops naming b: twelve judged spent, none became a drop, twelve refusals."""
-    made = judged(*(Said(i, "refused", needed_by="b") for i in range(12)), n=12)
+    made = judged(*(said(i, "refused", needed_by="b") for i in range(12)), n=12)
     assert (made.spent_judged, len(made.drops), made.declines[Decline.DROP_REFUSED_OBLIGATION]) == (12, 0, 12)
 
 
 def test_no_counter_stands_in_both_families() -> None:
     """A series of declines must not rise because the sweep works better."""
     assert not {str(name) for name in Event} & {str(name) for name in Decline}
-    assert json.loads(json.dumps(judged(Said(0, "drop"), n=1).counters)) == {"sweep_adjudicated": 1, "sweep_dropped": 1}
+    assert json.loads(json.dumps(judged(said(0, Action.DROP), n=1).counters)) == {
+        "sweep_adjudicated": 1,
+        "sweep_dropped": 1,
+    }
+
+
+# From the reply's own text, through the real decoder.
+
+DROP_0 = '{"i":0,"needed_by":"none","verdict":"drop"}'
+KEEP_1 = '{"i":1,"needed_by":"b","quote":"release notes are still owed","verdict":"keep"}'
+
+
+def of_text(text: str, n: int = 2):
+    read = transcript(user("the release notes are still owed"))
+    return decide(inventory(n), decode(text, range(n)), haystack_of(read))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[{DROP_0},{KEEP_1}]",
+        f"Per criterion [a] the first is spent. [{DROP_0},{KEEP_1}]",
+        f"[{DROP_0},{KEEP_1}] and see criterion [b].",
+        f"Candidates: [0, 1].\n```json\n[{DROP_0},{KEEP_1}]\n```\nDone.",
+        '{"verdicts": [' + DROP_0 + "," + KEEP_1 + "]}",
+        f"{DROP_0}\n{KEEP_1}",
+    ],
+)
+def test_u5_u12_prose_around_the_answer_and_wrappers_are_read(text: str) -> None:
+    """With tool_choice none a model talks around its answer: the verdicts are the same."""
+    made = of_text(text)
+    assert labels(made) == ["t0"] and made.declines == Counter({Decline.KEPT: 1})
+
+
+def test_u6_an_answer_without_a_verdict_parses_and_keeps() -> None:
+    """Readable and unusable is not unreadable."""
+    made = of_text('[{"i":1,"needed_by":"none","quote":""}]')
+    assert not made.drops
+    assert made.declines == Counter({Decline.VERDICT_UNUSABLE: 1, Decline.VERDICT_MISSING: 1})
+
+
+@pytest.mark.parametrize("text", ["[{}]", '[{"needed_by":"none","verdict":"drop"}]', '[{"i":true,"verdict":"drop"}]'])
+def test_u7_d1_what_has_no_label_acts_on_nothing(text: str) -> None:
+    """An absent label is not label 0."""
+    assert not of_text(text).drops
+
+
+@pytest.mark.parametrize("text", ["", "   ", "I need all of them.", "null"])
+def test_u13_a_reply_without_an_answer_is_unparseable_and_keeps(text: str) -> None:
+    """Thinking, or a call of another tool, leaves no text: nothing of another tool's input is a verdict."""
+    made = of_text(text)
+    assert not made.drops and made.counters == Counter({Decline.UNPARSEABLE: 1})
+
+
+@pytest.mark.parametrize("text", [f"[{{}},{DROP_0},{KEEP_1}]", f"[{DROP_0},{{}},{KEEP_1}]"])
+def test_d2_an_empty_element_neither_shadows_nor_spoils_the_others(text: str) -> None:
+    """Every element is looked at, not the first alone."""
+    assert labels(of_text(text)) == ["t0"]
+
+
+def test_d3_an_early_empty_array_is_not_the_answer() -> None:
+    """A list in prose must not read as keep-all."""
+    assert labels(of_text(f"Checked list [] first.\n[{DROP_0},{KEEP_1}]")) == ["t0"]
+
+
+def test_an_array_cut_after_its_first_verdict_acts_on_that_one() -> None:
+    """What was complete counts; the rest is missing and kept."""
+    made = of_text(f"Per [a] first. [{DROP_0},{KEEP_1[:30]}")
+    assert labels(made) == ["t0"] and made.declines[Decline.REPLY_TRUNCATED] == 1
+
+
+def test_rule_1_holds_through_the_decoder() -> None:
+    """A drop that names b stays, counted as refused."""
+    made = of_text('[{"i":0,"needed_by":"b","quote":"still owed","verdict":"drop"}]', n=1)
+    assert not made.drops and made.declines == Counter({Decline.DROP_REFUSED_OBLIGATION: 1})
+
+
+def test_the_form_in_the_question_drops_nothing_if_it_is_echoed() -> None:
+    """The model may repeat the form, alone or before its answer."""
+    form = next(line for line in ask.REPLY.splitlines() if line.startswith("[{"))
+    assert not of_text(form).drops
+    assert labels(of_text(f"{form}\n[{DROP_0},{KEEP_1}]")) == ["t0"]

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 from conversations import call, result, say, transcript, user
@@ -179,7 +180,7 @@ def test_u2_the_line_shows_the_id_of_the_wire() -> None:
     candidates, _ = found(outputs(10, 10, 12947))
     line = inventory.line(0, candidates[2])
     assert line == '[0] 12947 tokens, id toolu_d2, Read "src/2.py", call 1 of 1'
-    nameless = replace(candidates[2].text, tool_use_id="")
+    nameless = SimpleNamespace(tool_use_id="", block=0)
     assert inventory.line(0, replace(candidates[2], text=nameless)) == '[0] 12947 tokens, Read "src/2.py", call 1 of 1'
 
 

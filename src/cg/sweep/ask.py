@@ -1,21 +1,15 @@
 """The question that a model is asked about its own tool outputs, and the same for one that cannot see the conversation."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from cg.sweep.index import Index
+from cg.sweep.index import Index, prose
 from cg.sweep.inventory import Candidate, line
-
-if TYPE_CHECKING:
-    from cg.sweep.transcript import Transcript
+from cg.sweep.splice import ASK_TOKENS
+from cg.sweep.transcript import Transcript
 
 PROMPT_VERSION = 1  # raised with every change of a word below: figures are comparable within one version only
-REPLY_TOKENS = (
-    16_000  # thinking eats first: at 2,048 seven replies of ten were unusable (reference system's measurement)
-)
+REPLY_TOKENS = ASK_TOKENS  # of both forms; thinking eats first: at 2,048 seven replies of ten were unusable
 SAMPLE_BYTES = 2_000
 LATEST_BYTES, STATEMENT_BYTES, OPENING_BYTES = 2_000, 1_000, 1_000  # of the intent: each part keeps its share
 NO_INTENT = "(The conversation holds no written instruction.)"
@@ -87,7 +81,7 @@ def intent(transcript: Transcript) -> str:
     """
     user: dict[int, list[str]] = {}
     statement = ""
-    for role, message, text in transcript.texts():
+    for role, message, text in prose(transcript):
         if role == "user" and text.strip() and not text.lstrip().startswith(REMINDER):
             user.setdefault(message, []).append(text)
         elif role == "assistant" and text.strip():

@@ -1,29 +1,29 @@
 """What follows from a reply: the candidates that may go, and a count for everything that stood in the way."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cg.sweep.counters import Decline, Event
 from cg.sweep.index import Index
 from cg.sweep.inventory import Candidate
-
-if TYPE_CHECKING:
-    from cg.sweep.transcript import Transcript
-    from cg.verdicts import Decoded, Verdict
+from cg.sweep.transcript import Transcript
+from cg.verdicts import Action, Decoded, Status, Verdict
+from cg.verdicts import Counter as Said
 
 # What the decoder counts about the reply as such; what it counts per verdict is decided here, label by label.
 OF_THE_REPLY = {
-    "unknown_label": Decline.VERDICT_UNKNOWN_LABEL,
-    "no_label": Decline.VERDICT_NO_LABEL,
-    "duplicate_label": Decline.VERDICT_DUPLICATE_LABEL,
-    "stray": Decline.VERDICT_STRAY,
-    "label_shift": Decline.VERDICT_LABEL_SHIFT,
+    Said.UNKNOWN_LABEL: Decline.VERDICT_UNKNOWN_LABEL,
+    Said.NO_LABEL: Decline.VERDICT_NO_LABEL,
+    Said.DUPLICATE_LABEL: Decline.VERDICT_DUPLICATE_LABEL,
+    Said.STRAY: Decline.VERDICT_STRAY,
+    Said.LABEL_SHIFT: Decline.VERDICT_LABEL_SHIFT,
 }
-OF_AN_ACTION = {"keep": Decline.KEPT, "conflict": Decline.VERDICT_CONFLICT, "refused": Decline.DROP_REFUSED_OBLIGATION}
+OF_AN_ACTION = {
+    Action.KEEP: Decline.KEPT,
+    Action.CONFLICT: Decline.VERDICT_CONFLICT,
+    Action.REFUSED: Decline.DROP_REFUSED_OBLIGATION,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +71,20 @@ def outcome(verdict: Verdict) -> Decline | None:
 
     The decoder has refused drops that name a need; looking again costs nothing and does not rest on one reader.
     """
-    if verdict.action == "drop":
+    if verdict.action is Action.DROP:
         return Decline.DROP_REFUSED_OBLIGATION if is_owed(verdict.needed_by) else None
     return OF_AN_ACTION.get(verdict.action, Decline.VERDICT_UNUSABLE)
 
 
 def of_the_reply(decoded: Decoded, n_offered: int, is_fallback: bool) -> Counter[Decline]:
     """The counts that belong to the reply as a whole, whatever its verdicts say."""
-    counts: Mapping[str, int] = decoded.counters
-    declines = Counter({name: counts[key] for key, name in OF_THE_REPLY.items() if counts.get(key)})
-    if decoded.status == "truncated":
+    told = decoded.counters
+    declines = Counter({name: told[key] for key, name in OF_THE_REPLY.items() if key in told})
+    if decoded.status is Status.TRUNCATED:
         declines[Decline.REPLY_TRUNCATED] = 1
-    if decoded.status == "unparseable":
+    if decoded.status is Status.UNPARSEABLE:
         declines[Decline.UNPARSEABLE] = 1
-    elif decoded.status == "ok" and not decoded.verdicts and not declines:
+    elif decoded.status is Status.OK and not decoded.verdicts and not declines:
         name = Decline.FALLBACK_KEPT_EVERYTHING if is_fallback else Decline.KEPT_EVERYTHING
         declines[name] = 1  # an empty array is an answer: nothing is missing from it
     else:
@@ -107,7 +107,7 @@ def decide(
     """
     events: Counter[Event] = Counter()
     declines = of_the_reply(decoded, len(inventory), is_fallback)
-    if decoded.status != "unparseable":
+    if decoded.status is not Status.UNPARSEABLE:
         events[Event.ADJUDICATED] = len(inventory)
     if isinstance(haystack, str):
         haystack = Haystack(haystack)

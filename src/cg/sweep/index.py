@@ -8,21 +8,17 @@ The index sees exact reuse only. A decision taken from a number, or a passed tes
 witness against dropping (`open`, rescue) before it is one for it.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cg.references import items
+from cg.sweep.transcript import ToolText, Transcript
 from cg.sweep.values import Identity
-
-if TYPE_CHECKING:
-    from cg.sweep.transcript import ToolText, Transcript
 
 MIN_LATER_TURNS = 8  # turns after an output below which no reference means nothing yet
 OPEN_REFERENCES = 3  # so many messages that used an output make it open for good
@@ -145,12 +141,18 @@ def decoded_arguments(arguments: bytes) -> Any:
         return None
 
 
+def prose(transcript: Transcript) -> Iterator[tuple[str, int, str]]:
+    """(role, message, text) of what was written outside calls and results; message -1 is the system prompt."""
+    for kind, message, text in transcript.scan.pieces():
+        if kind == "text":
+            yield "system" if message < 0 else transcript.roles[message], message, text
+
+
 def spoken_items(transcript: Transcript) -> dict[int, set[bytes]]:
-    """The names and lines in each message's prose and calls; -1 is the system text."""
+    """The names and lines in each message's prose and calls; -1 is the system prompt."""
     found: dict[int, set[bytes]] = defaultdict(set)
-    for role, message, text in transcript.texts():
-        if role not in ("tool_use", "tool_result"):
-            found[message] |= items(text.encode("utf-8", "surrogatepass"))
+    for _, message, text in prose(transcript):
+        found[message] |= items(text.encode("utf-8", "surrogatepass"))
     for call in transcript.tool_uses.values():
         for text in strings(decoded_arguments(call.arguments)):
             found[call.message] |= items(text.encode("utf-8", "surrogatepass"))
