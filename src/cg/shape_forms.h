@@ -43,7 +43,7 @@ static int is_test_line(const uint8_t *s, size_t n) {
         if (i > 5 && starts(s + i, n - i, " ... ")) return 1;
     }
     for (i = 0; i + 7 <= n; i++)
-        if (s[i] == ' ' && (memcmp(s + i, " PASSED", 7) == 0 || memcmp(s + i, " FAILED", 7) == 0)) return 1;
+        if (s[i] == ' ' && s[i + 6] == 'D' && (memcmp(s + i, " PASSED", 7) == 0 || memcmp(s + i, " FAILED", 7) == 0)) return 1;
     return 0;
 }
 

@@ -29,7 +29,18 @@ static int is_alnum(uint8_t c) { return is_letter(c) || is_digit(c); }
 static int is_blank(uint8_t c) { return c == ' ' || c == '\t' || c == '\r' || c == 0x0B || c == 0x0C; }
 
 /* [A-Za-z0-9_./@~+\-\[\]$#%=(),]: what paths are written in, here without spaces and colons. */
-static int is_path_byte(uint8_t c) { return is_alnum(c) || (c > 0x20 && c < 0x7F && strchr("_./@~+-[]$#%=(),", c)); }
+static const uint8_t path_byte[256] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0,
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1,
+    0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+
+static int is_path_byte(uint8_t c) { return path_byte[c]; }
 
 static int starts(const uint8_t *s, size_t n, const char *prefix) {
     size_t k = strlen(prefix);
@@ -68,8 +79,8 @@ static size_t prefix_and_number(const uint8_t *s, size_t n, const char *prefix) 
 }
 
 static int starts_any(const uint8_t *s, size_t n, const char *const *words) {
-    for (; *words; words++)
-        if (starts(s, n, *words)) return 1;
+    for (; n && *words; words++) /* the first byte rules nearly all of them out */
+        if ((uint8_t)**words == s[0] && starts(s, n, *words)) return 1;
     return 0;
 }
 

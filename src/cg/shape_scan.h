@@ -22,13 +22,24 @@ typedef struct {
 } ByteCounts;
 
 static void count_bytes_plain(const uint8_t *s, size_t n, ByteCounts *out) {
-    for (size_t i = 0; i < n; i++) {
-        uint8_t c = s[i];
-        out->newlines += c == 0x0A;
-        out->escapes += c == 0x1B;
-        out->nuls += c == 0;
-        out->controls += (c < 0x20) & ((uint8_t)(c - 8) > 5) & (c != 0x1B);
-        out->high += c >> 7;
+    while (n) { /* byte-sized counters in blocks that cannot overflow them: compilers turn that into vectors too */
+        size_t block = n < 255 ? n : 255, i;
+        uint8_t newlines = 0, escapes = 0, nuls = 0, controls = 0, high = 0;
+        for (i = 0; i < block; i++) {
+            uint8_t c = s[i];
+            newlines = (uint8_t)(newlines + (c == 0x0A));
+            escapes = (uint8_t)(escapes + (c == 0x1B));
+            nuls = (uint8_t)(nuls + (c == 0));
+            controls = (uint8_t)(controls + ((c < 0x20) & ((uint8_t)(c - 8) > 5) & (c != 0x1B)));
+            high = (uint8_t)(high + (c >> 7));
+        }
+        out->newlines += newlines;
+        out->escapes += escapes;
+        out->nuls += nuls;
+        out->controls += controls;
+        out->high += high;
+        s += block;
+        n -= block;
     }
 }
 
@@ -127,6 +138,11 @@ static uint64_t count_stray_bytes(const uint8_t *s, size_t n) {
                 i += 8;
                 continue;
             }
+        }
+        /* Most of what is not ASCII is three bytes with no exception to them. */
+        if (n - i >= 3 && s[i] >= 0xE1 && s[i] <= 0xEC && (s[i + 1] & 0xC0) == 0x80 && (s[i + 2] & 0xC0) == 0x80) {
+            i += 3;
+            continue;
         }
         len = utf8_length(s + i, n - i);
         stray += len == 0;
