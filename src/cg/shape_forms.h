@@ -82,7 +82,7 @@ static int is_diff_line(const uint8_t *raw, size_t n) {
     static const char *const fixed[] = {
         "diff ",        "index ",  "commit ",     "Author:",       "Date:",    "Merge:",   "new file",
         "deleted file", "rename ", "similarity ", "Binary files ", "old mode", "new mode", NULL};
-    return strchr("+-@ \\", raw[0]) ? raw[0] != 0 : starts_any(raw, n, fixed);
+    return is_one_of(raw[0], "+-@ \\") || starts_any(raw, n, fixed);
 }
 
 /* ^(?:- )?["']?[A-Za-z_$][A-Za-z0-9_.$/-]*["']?:(?: .*)?$ with no opener, comma or semicolon at the end.
@@ -90,11 +90,11 @@ static int is_diff_line(const uint8_t *raw, size_t n) {
 static int yaml_key(const uint8_t *s, size_t n, int *lower) {
     size_t i = starts(s, n, "- ") ? 2 : 0;
     *lower = 0;
-    if (strchr(",{;(", s[n - 1])) return 0;
+    if (is_one_of(s[n - 1], ",{;(")) return 0;
     if (i < n && (s[i] == '"' || s[i] == '\'')) i++;
     if (i == n || !(is_letter(s[i]) || s[i] == '_' || s[i] == '$')) return 0;
     *lower = is_lower(s[i]);
-    while (i < n && (is_alnum(s[i]) || (s[i] && strchr("_.$/-", s[i])))) i++;
+    while (i < n && (is_alnum(s[i]) || is_one_of(s[i], "_.$/-"))) i++;
     if (i < n && (s[i] == '"' || s[i] == '\'')) i++;
     if (i == n || s[i] != ':') return 0;
     return i + 1 == n ? 2 : s[i + 1] == ' ' ? 1 : 0;
@@ -103,7 +103,7 @@ static int yaml_key(const uint8_t *s, size_t n, int *lower) {
 /* ^([-*+]|[0-9]{1,3}[.)]) [^ ] */
 static int is_bullet(const uint8_t *s, size_t n) {
     size_t i = 1;
-    if (!strchr("-*+", s[0]) || !s[0]) {
+    if (!is_one_of(s[0], "-*+")) {
         i = skip_digits(s, 0, n);
         if (i == 0 || i > 3 || i == n || (s[i] != '.' && s[i] != ')')) return 0;
         i++;
@@ -126,7 +126,7 @@ static int starts_like_code(const Line *l) {
         "public ", "private ", "static ", "elif ",     "namespace ", "if (",   "for (",  "while (", "switch (",
         "//",      "/*",       "*/",      "#include",  "#define", "#!/",       NULL};
     const uint8_t *s = l->s;
-    if (strchr("})]", s[0]) && s[0]) return 1;
+    if (is_one_of(s[0], "})]")) return 1;
     if (s[0] == '*' && l->indent % 2 == 1 && (l->len == 1 || s[1] == ' ')) return 1; /* inside a block comment */
     return starts_any(s, l->len, words);
 }
@@ -147,7 +147,7 @@ static int is_code(const Line *l, const Glyphs *g) {
     static const char *const openers[] = {"if ", "for ", "while ", "try:", "else:", "except", "with ", NULL};
     const uint8_t *s = l->s;
     size_t n = l->len;
-    if (s[n - 1] && strchr("{};(", s[n - 1])) return 1;
+    if (is_one_of(s[n - 1], "{};(")) return 1;
     if (ends(s, n, "):") || ends(s, n, "),") || ends(s, n, "=>")) return 1;
     if (g->has_operator || starts_like_code(l) || is_call(s, n)) return 1;
     return s[n - 1] == ':' && starts_any(s, n, openers);
@@ -160,10 +160,9 @@ static int is_wordy(const Line *l, const Glyphs *g) {
 }
 
 static int ends_a_sentence(const uint8_t *s, size_t n, const Glyphs *g) {
-    if (g->has_stop) return 1;
-    return strchr(".!?:", s[n - 1]) ? s[n - 1] != 0
-                                    : ends(s, n, "\xE3\x80\x82") || ends(s, n, "\xEF\xBC\x81") ||
-                                          ends(s, n, "\xEF\xBC\x9F") || ends(s, n, "\xE2\x80\xA6");
+    if (g->has_stop || is_one_of(s[n - 1], ".!?:")) return 1;
+    return s[n - 1] >= 0x80 && (ends(s, n, "\xE3\x80\x82") || ends(s, n, "\xEF\xBC\x81") ||
+                                ends(s, n, "\xEF\xBC\x9F") || ends(s, n, "\xE2\x80\xA6"));
 }
 
 #endif

@@ -42,12 +42,21 @@ static const uint8_t path_byte[256] = {
 
 static int is_path_byte(uint8_t c) { return path_byte[c]; }
 
-static int starts(const uint8_t *s, size_t n, const char *prefix) {
-    size_t k = strlen(prefix);
+/* The first byte settles it nearly always, before any library call; no prefix here is empty. */
+static inline int starts(const uint8_t *s, size_t n, const char *prefix) {
+    size_t k;
+    if (n == 0 || s[0] != (uint8_t)prefix[0]) return 0;
+    k = strlen(prefix);
     return n >= k && memcmp(s, prefix, k) == 0;
 }
 
-static int ends(const uint8_t *s, size_t n, const char *suffix) {
+static inline int is_one_of(uint8_t c, const char *set) {
+    for (; *set; set++)
+        if (c == (uint8_t)*set) return 1;
+    return 0;
+}
+
+static inline int ends(const uint8_t *s, size_t n, const char *suffix) {
     size_t k = strlen(suffix);
     return n >= k && memcmp(s + n - k, suffix, k) == 0;
 }
@@ -79,8 +88,8 @@ static size_t prefix_and_number(const uint8_t *s, size_t n, const char *prefix) 
 }
 
 static int starts_any(const uint8_t *s, size_t n, const char *const *words) {
-    for (; n && *words; words++) /* the first byte rules nearly all of them out */
-        if ((uint8_t)**words == s[0] && starts(s, n, *words)) return 1;
+    for (; *words; words++)
+        if (starts(s, n, *words)) return 1;
     return 0;
 }
 
@@ -212,7 +221,7 @@ static int64_t bare_number(const uint8_t *s, size_t n, uint8_t sep) {
 static int is_path_line(const Line *l, const Glyphs *g) {
     const uint8_t *s = l->s;
     size_t n = l->len, i;
-    if (!g->all_path || !(g->letters + g->digits) || strchr("(,=", s[n - 1])) return 0;
+    if (!g->all_path || !(g->letters + g->digits) || is_one_of(s[n - 1], "(,=")) return 0;
     if (g->slashes || s[0] == '.') return 1;
     for (i = n; i > 0 && is_alnum(s[i - 1]); i--) {}
     return i > 0 && s[i - 1] == '.' && n - i >= 1 && n - i <= 8 && is_letter(s[i]);
@@ -221,10 +230,10 @@ static int is_path_line(const Line *l, const Glyphs *g) {
 /* ^[-dlbcps][-rwxsStTl]{9}[@+. ] */
 static int is_long_listing(const uint8_t *s, size_t n) {
     size_t i;
-    if (n < 11 || s[0] == 0 || !strchr("-dlbcps", s[0])) return 0;
+    if (n < 11 || !is_one_of(s[0], "-dlbcps")) return 0;
     for (i = 1; i < 10; i++)
-        if (s[i] == 0 || !strchr("-rwxsStTl", s[i])) return 0;
-    return s[10] != 0 && strchr("@+. ", s[10]) != NULL;
+        if (!is_one_of(s[i], "-rwxsStTl")) return 0;
+    return is_one_of(s[10], "@+. ");
 }
 
 #endif

@@ -7,7 +7,7 @@ one is a set of functions.
 import re
 from collections import Counter
 
-HEAD, TAIL = 16384, 4096
+HEAD, TAIL = 8192, 4096
 BLANK = b" \t\r\x0b\x0c"
 PATH = rb"[A-Za-z0-9_./@~+\-\[\]$#%=(),]"
 
