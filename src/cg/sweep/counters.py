@@ -26,6 +26,7 @@ class Event(StrEnum):
     RESTORED = "sweep_restored"  # removals ended: the client said that a repeated read is unchanged
     REVOKED = "sweep_revoked"  # removals ended: the API refused the changed body and took the original
     EXPANDED = "sweep_expanded"  # originals given back on request
+    EXPAND_UNRESOLVED = "expand_unresolved"  # expand calls whose id brought nothing back: expired, or never existed
     PINGED = "sweep_pinged"
 
 

@@ -51,9 +51,7 @@ def p_cold(ttl_s: int) -> float:
     return COLD_1H if ttl_s >= ONE_HOUR_S else COLD_5M
 
 
-def net_worth(
-    removed: float, behind: float, ttl_s: int, turns: float = TURNS_LEFT, price: Price = RELATIVE
-) -> float:
+def net_worth(removed: float, behind: float, ttl_s: int, turns: float = TURNS_LEFT, price: Price = RELATIVE) -> float:
     """What removing at a warm request is worth: the reads saved less the rewrite forced, S·T·r - (w - r)·W.
 
     `removed` S tokens, `behind` W cached tokens behind the first removed one less S, `turns` T with this one. Removing

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cg.sweep.counters import Decline, Event
 from cg.sweep.index import Index, Record, decoded_arguments, strings, turns_up_to
-from cg.sweep.removal import EXPAND, RECALL
+from cg.sweep.removal import EXPAND_TOOL, RECALL_TOOL
 from cg.sweep.transcript import ToolText, ToolUse, Transcript
 from cg.sweep.values import Thread
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CUT = 90  # characters of an argument or a first line that a line shows: enough to tell one call from another
 NAME_CUT = 64  # characters of a tool's name or an id, the API's own limit
-OWN_TOOLS = frozenset({EXPAND, RECALL})  # what was asked back stays whole, so their results are no candidates
+OWN_TOOLS = frozenset({EXPAND_TOOL, RECALL_TOOL})  # what was asked back stays whole, so their results are no candidates
 
 # The arguments that tell one call of a tool from another, best first; tools that have none of them show their first string.
 TELLING = (

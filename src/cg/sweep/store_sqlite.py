@@ -365,9 +365,7 @@ def _renew_version(db: sqlite3.Connection, thread: str) -> None:
 def _freeze(db: sqlite3.Connection, thread: str, removal: Removal) -> Removal | None:
     """The removal that stands for this identity; None when none may."""
     where = identity_columns(thread, removal.identity)
-    row = db.execute(
-        f"SELECT written, saved_bytes, decided_at, ending FROM removal WHERE {MATCH}", where
-    ).fetchone()
+    row = db.execute(f"SELECT written, saved_bytes, decided_at, ending FROM removal WHERE {MATCH}", where).fetchone()
     if row is not None:
         written, saved, decided_at, ending = row
         return Removal(removal.identity, bytes(written), saved, decided_at) if ending is None else None

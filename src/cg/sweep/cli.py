@@ -1,0 +1,177 @@
+"""`cg-sweep`: sweep one request on a pipe, bring an original back, look at a state, forget it, check a configuration."""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from cg import __version__
+from cg.errors import CgError
+from cg.sweep import config as configuration
+from cg.sweep.branches import Standing, place
+from cg.sweep.config import Config
+from cg.sweep.drivers import Sweep
+from cg.sweep.idle import due_at
+from cg.sweep.recorded import RecordedAsker
+from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.transcript import MAX_BYTES, Unreadable, read
+
+EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
+EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code: 0 done, 2 refused, 3 nothing to expand."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except CgError as error:
+        print(f"cg-sweep: {error}", file=sys.stderr)
+        return EXIT_REFUSED
+    except BrokenPipeError:
+        # The reader has gone; a second complaint while the interpreter closes stdout helps nobody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cg-sweep",
+        description="Take spent tool outputs out of an agent's requests when that is paid for.",
+        epilog="exit codes: 0 done; 2 refused (usage, configuration, state); 3 the id brings nothing back",
+    )
+    parser.add_argument("--version", action="version", version=f"cg-sweep {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="one request on stdin, the request to send on stdout")
+    _state_arguments(run)
+    run.add_argument("--now", type=float, default=None, metavar="SECONDS", help="time of the request, since the epoch")
+    run.add_argument("--reply", type=Path, metavar="FILE", help='the reply to an ask: text, or JSON {"text", "usage"}')
+    run.add_argument("--report", type=Path, metavar="FILE", help="write what was done and why, as JSON")
+    _config_arguments(run)
+    run.set_defaults(command=_run)
+
+    expand = commands.add_parser("expand", help="the original that a marker stands for, on stdout")
+    expand.add_argument("key", metavar="KEY", help="the 16 hex digits of the marker")
+    _state_arguments(expand)
+    expand.set_defaults(command=_expand)
+
+    status = commands.add_parser("status", help="what a state file holds, as JSON")
+    status.add_argument("--state", type=Path, required=True, metavar="FILE")
+    status.set_defaults(command=_status)
+
+    forget = commands.add_parser("forget", help="erase a session, or everything")
+    forget.add_argument("--state", type=Path, required=True, metavar="FILE")
+    which = forget.add_mutually_exclusive_group(required=True)
+    which.add_argument("--session", metavar="ID")
+    which.add_argument("--all", action="store_true")
+    forget.set_defaults(command=_forget)
+
+    check = commands.add_parser("config", help="check a configuration and print what is in force, as JSON")
+    check.add_argument("--check", action="store_true", help="say only whether it is valid")
+    _config_arguments(check)
+    check.set_defaults(command=_config)
+    return parser
+
+
+def _state_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--state", type=Path, required=True, metavar="FILE", help="the state, made if absent (mode 0600)"
+    )
+    parser.add_argument("--session", required=True, metavar="ID", help="the conversation's name")
+
+
+def _config_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, table [sweep]")
+    parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
+
+
+def _load_config(arguments: argparse.Namespace) -> Config:
+    text = None
+    if arguments.config is not None:
+        try:
+            text = arguments.config.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CgError(f"{arguments.config}: cannot be read: {type(error).__name__}") from error
+    return configuration.load(text, os.environ, {}, arguments.preset)
+
+
+def session_thread(session: str) -> str:
+    """The thread of a session that was named on the command line."""
+    return hashlib.sha256(b"session\0" + session.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    config = _load_config(arguments)
+    now = time.time() if arguments.now is None else arguments.now
+    asker = RecordedAsker.from_file(arguments.reply) if arguments.reply else None
+    body = _read_bounded(sys.stdin.buffer, MAX_BYTES)
+    thread = session_thread(arguments.session)
+    with SqliteStore(arguments.state, config) as store:
+        sweep = Sweep(config, store)
+        settle_gap(sweep, body, thread, now, asker)
+        swept = sweep.process(body, thread, now, asker=asker)
+    if arguments.report:
+        arguments.report.write_text(json.dumps(swept.report.to_dict()) + "\n", "utf-8")
+    sys.stdout.buffer.write(swept.body)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: RecordedAsker | None) -> None:
+    """Make the idle ask that fell due before `now`, as of its own moment: a pipe has no clock of its own."""
+    try:
+        transcript = read(body)
+    except Unreadable:
+        return
+    where = place(transcript, sweep.state(thread), now)
+    due = due_at(sweep.core, where.branch) if where.branch and where.standing is Standing.EXTENDS else None
+    if where.branch is not None and due is not None and due < now:
+        sweep.settle(thread, where.branch, due, asker=asker)
+
+
+def _read_bounded(stream: BinaryIO, limit: int) -> bytes:
+    body = stream.read(limit + 1)
+    if len(body) > limit:
+        raise CgError(f"the request has more than {limit} bytes")
+    return body
+
+
+def _expand(arguments: argparse.Namespace) -> int:
+    with SqliteStore(arguments.state, configuration.load(None, os.environ, {}, None)) as store:
+        expansion = Sweep(Config(), store).expand(session_thread(arguments.session), arguments.key, time.time())
+    if expansion.sha256 is None:
+        print(f"cg-sweep: {expansion.answer.decode('utf-8', 'replace')}", file=sys.stderr)
+        return EXIT_NOT_THERE
+    sys.stdout.buffer.write(expansion.answer)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    with SqliteStore(arguments.state, Config()) as store:
+        print(json.dumps(dict(store.status()), indent=1))
+    return 0
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    with SqliteStore(arguments.state, Config()) as store:
+        store.forget(None if arguments.all else session_thread(arguments.session))
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> int:
+    config = _load_config(arguments)
+    if not arguments.check:
+        print(json.dumps(config.to_dict(), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

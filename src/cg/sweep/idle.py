@@ -1,0 +1,81 @@
+"""The idle ask: made while the cache is still warm, off the request path, over what the branch last sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cg.sweep.asking import Asked, adjudicate
+from cg.sweep.counters import Decline
+from cg.sweep.economics import ask_cost, ask_worth
+from cg.sweep.index import build
+from cg.sweep.inventory import Candidate, eligible
+from cg.sweep.ledger import Reason
+from cg.sweep.policy import MISSES_TO_LATCH, Core, ratio
+from cg.sweep.tally import Tally
+from cg.sweep.transcript import Transcript
+from cg.sweep.values import Branch, Pending, Thread
+from cg.sweep.wants import Changes, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a gap was used: an ask with its outcome, or why none was made."""
+
+    reason: Reason
+    asked: Asked | None = None
+    tally: Tally = field(default_factory=Tally)
+    changes: Changes = field(default_factory=Changes)
+
+
+def due_at(core: Core, branch: Branch) -> float | None:
+    """When the idle ask of a branch falls due, seconds since the epoch; None when it asks nobody, or has asked.
+
+    The moment is the last at which the provider surely still holds the prefix: lifetime less window after its last
+    touch. One ask a gap: an ask renews the entry, but nothing new has been said since.
+    """
+    config = core.config
+    if config.judge != "model" or config.ask != "idle" or branch.ttl_s is None or branch.asked_at == branch.clock:
+        return None
+    return branch.clock + branch.ttl_s - config.window_s
+
+
+def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, now: float) -> Steps[Settled]:
+    """Ask about the outputs of the branch's last body as of `now`; verdicts that drop wait for a request that pays."""
+    tally = Tally()
+    if sent is None:
+        tally.decline(Decline.NO_PREFIX)
+        return Settled(Reason.NOTHING_JUDGED, tally=tally)
+    if thread.paid_misses >= MISSES_TO_LATCH:
+        return Settled(Reason.ASKING_LATCHED, tally=tally)
+    candidates, declines = eligible(sent, thread, core.config, ratio(thread))
+    tally.declines.update(declines)
+    inventory = core.inventory(candidates, tally)
+    if not inventory:
+        return Settled(Reason.BELOW_INVENTORY, tally=tally)
+    if not is_worth_asking(core, sent, inventory, branch, thread):
+        return Settled(Reason.ASK_NOT_REPAID, tally=tally)
+    asked = yield from adjudicate(sent, sent, inventory, build(sent), core.config)
+    tally.add(asked.tally)
+    pending = tuple(Pending(c.text.identity, c.tokens, now, sent.n_messages, "") for c in asked.drops)
+    clock = now if asked.read_prefix else branch.clock
+    touched = replace(branch, clock=clock, asked_at=clock)
+    changes = Changes(branch=touched, pend=pending, paid_misses=asked.paid_misses, asked=asked)
+    return Settled(Reason.JUDGED if asked.legs else Reason.NOTHING_JUDGED, asked, tally, changes)
+
+
+QUESTION_TOKENS = 600.0  # of the ask's fixed words, and 60 more a line: measured on the prompt's own text
+LINE_TOKENS = 60.0
+VERDICT_TOKENS = 20.0  # a label, a letter, and seldom a quote
+ACCEPTED = 0.5  # share of the offered tokens that an ask is expected to drop, until a thread has shown its own
+
+
+def is_worth_asking(
+    core: Core, sent: Transcript, inventory: Sequence[Candidate], branch: Branch, thread: Thread
+) -> bool:
+    """Whether an ask is expected to bring in what it costs: it reads the prefix, pays its question and its reply."""
+    if branch.ttl_s is None:
+        return False
+    prefix = len(sent.body) / ratio(thread)
+    n = len(inventory)
+    offered = sum(candidate.tokens for candidate in inventory)
+    cost = ask_cost(prefix, QUESTION_TOKENS + LINE_TOKENS * n, VERDICT_TOKENS * n)
+    return ask_worth(ACCEPTED * offered, branch.ttl_s, prefix=prefix) >= cost

@@ -1,0 +1,311 @@
+"""The sweep's core: one request in, one request out, with every decision in between and no I/O of its own.
+
+`Core.turn` is a generator: it yields what it wants (`wants`) and is told what came of it, so the synchronous driver, the
+asynchronous one, the pipe, the replay and the gateway all run the same rules.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cg.sweep import due, index, recovery
+from cg.sweep.applying import apply, substitute
+from cg.sweep.asking import Asked, adjudicate
+from cg.sweep.branches import Place, Standing, advanced, place
+from cg.sweep.config import Config
+from cg.sweep.counters import Decline, Event
+from cg.sweep.economics import START_BYTES_PER_TOKEN
+from cg.sweep.inventory import Candidate, assemble, eligible
+from cg.sweep.judge import by_index, recency
+from cg.sweep.ledger import Reason, TurnReport
+from cg.sweep.phase import phase_of
+from cg.sweep.prices import PriceTable
+from cg.sweep.removal import DECLARATION, EXPAND_TOOL
+from cg.sweep.splice import add_breakpoint, declare, replace_text, splice
+from cg.sweep.tally import Tally
+from cg.sweep.transcript import ToolText, Transcript, read
+from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
+from cg.sweep.wants import Changes, Declare, Steps
+
+FREE = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})  # the prefix is lost, or there is none to lose
+WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact
+MISSES_TO_LATCH = 2  # asks that missed the cache and were paid, after which a thread asks no more
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What leaves, what is reported, and what is to be remembered."""
+
+    body: bytes
+    report: TurnReport
+    changes: Changes = field(default_factory=Changes)
+
+
+@dataclass(slots=True)
+class Work:
+    """One turn in the making."""
+
+    transcript: Transcript
+    thread: Thread
+    place: Place
+    phase: Phase
+    now: float
+    frozen: dict[ToolText, Removal]  # replayed
+    fresh: dict[ToolText, Removal] = field(default_factory=dict)  # new in this turn
+    tally: Tally = field(default_factory=Tally)
+    ended: list[tuple[Identity, Ending]] = field(default_factory=list)
+    expanded: list[str] = field(default_factory=list)
+    unpend: list[Identity] = field(default_factory=list)
+    asked: Asked | None = None
+
+
+def untouched(transcript: Transcript, reason: Reason) -> Turn:
+    """The client's own bytes."""
+    return Turn(transcript.body, TurnReport.of(reason))
+
+
+def frozen_in(transcript: Transcript, thread: Thread) -> dict[ToolText, Removal]:
+    """The removals that this body's outputs carry, at any depth and whatever the phase."""
+    return {t: thread.removals[t.identity] for t in transcript.tool_texts if t.identity in thread.removals}
+
+
+class Core:
+    """The rules of one configuration; holds no state of any thread."""
+
+    def __init__(self, config: Config, prices: PriceTable) -> None:
+        self.config = config
+        self.prices = prices
+
+    def turn(self, transcript: Transcript, thread: Thread, now: float, *, sent: bytes | None = None) -> Steps[Turn]:
+        """One request. `sent` is what the branch last sent, for a judge that is asked in the request itself."""
+        if transcript.server_thread:
+            return untouched(transcript, Reason.SERVER_THREAD)
+        where = place(transcript, thread, now)
+        frozen = frozen_in(transcript, thread)
+        work = Work(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
+        self._restore(work)
+        yield from self._answer_expansions(work)
+        reason = yield from self._remove(work, sent)
+        declaration = yield from self._declaration(work)
+        body = self._rewrite(work, declaration)
+        return Turn(body, self._report(work, reason), self._changes(work, body))
+
+    def frozen_form(self, transcript: Transcript, thread: Thread) -> Turn:
+        """Only what was decided before, for a turn in which something of ours failed."""
+        work = Work(
+            transcript, thread, Place(Standing.FIRST, None, 0, False), Phase.UNKNOWN, 0.0, frozen_in(transcript, thread)
+        )
+        return Turn(self._rewrite(work, thread.declaration), self._report(work, Reason.FAULT))
+
+    # -- where the request stands ------------------------------------------------------------------------------------
+
+    def _phase(self, transcript: Transcript, thread: Thread, where: Place, now: float) -> Phase:
+        first = next((t.message for t in transcript.tool_texts if not t.has_marker), transcript.n_messages)
+        lost = where.standing is Standing.OPENS and where.common <= first  # a compaction, a rewind, another opening
+        return phase_of(
+            now=now,
+            branch=where.branch,
+            ttl_s=transcript.ttl_s,
+            broken=where.head_changed or lost,
+            uncached=transcript.ttl_s is None and _shows_no_cache(thread),
+            config=self.config,
+        )
+
+    def _standstill(self, work: Work) -> Reason | None:
+        """Why nothing new can be removed in this turn, whatever a judge would say."""
+        transcript = work.transcript
+        if work.place.standing is Standing.RETRY:
+            return Reason.RETRY
+        if not transcript.has_tools:
+            return Reason.SIDE_CALL
+        if EXPAND_TOOL in transcript.declares:
+            return Reason.TOOL_NAME_TAKEN
+        window = self.prices.window_tokens(transcript.model)
+        if window and len(transcript.body) / ratio(work.thread) > WINDOW_SHARE * window:
+            return Reason.UNSWEPT_TOO_BIG
+        if not _may_declare(work):
+            return Reason.NOT_DECLARED
+        return None
+
+    # -- what comes back ---------------------------------------------------------------------------------------------
+
+    def _restore(self, work: Work) -> None:
+        """Stop replaying removals that a client's "unchanged" notice leans on; each is restored once, for good."""
+        for identity in recovery.repeated_reads(work.transcript, work.thread):
+            work.ended.append((identity, Ending.RESTORED))
+            work.tally.event(Event.RESTORED)
+            work.frozen = {t: r for t, r in work.frozen.items() if r.identity != identity}
+
+    def _answer_expansions(self, work: Work) -> Steps[None]:
+        """Put originals in the place of the errors with which a client answered calls of our tool."""
+        for text, use in recovery.unanswered_expansions(work.transcript, work.thread):
+            expansion = yield from recovery.expand(recovery.expand_id(use.arguments), work.transcript, work.thread)
+            removal = yield from substitute(work.transcript, text, expansion.answer, work.now)
+            if removal is None:
+                work.tally.decline(Decline.STORE_REFUSED)
+                continue
+            work.frozen[text] = removal
+            work.tally.event(Event.EXPANDED if expansion.sha256 else Event.EXPAND_UNRESOLVED)
+            if expansion.sha256:
+                work.expanded.append(expansion.sha256)
+
+    # -- what goes ---------------------------------------------------------------------------------------------------
+
+    def _remove(self, work: Work, sent: bytes | None) -> Steps[Reason]:
+        """Remove what a judge calls spent where that pays; the reason says how it ended."""
+        still = self._standstill(work)
+        if still is not None:
+            return still
+        waits = self.config.judge == "model" and self.config.ask != "on-request"
+        candidates = self._candidates(work, waiting=waits)
+        if not candidates:
+            return Reason.NOTHING_JUDGED if waits else Reason.NO_CANDIDATES
+        drops = yield from self._drops(work, candidates, sent)
+        if isinstance(drops, Reason):
+            return drops
+        chosen = due.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
+        if not chosen:
+            return Reason.NOT_REPAID if self.config.apply == "paid" else Reason.WAITING
+        applied = yield from apply(work.transcript, [c.text for c in chosen], work.now)
+        work.fresh = applied.removals
+        work.tally.add(applied.tally)
+        work.unpend += [c.text.identity for c in chosen]
+        return Reason.REMOVED if applied.removals else Reason.REFUSED
+
+    def _candidates(self, work: Work, *, waiting: bool) -> tuple[Candidate, ...]:
+        """The outputs that may be judged; with `waiting`, those that were judged already and wait to be applied."""
+        thread = replace(work.thread, pending={}) if waiting else work.thread
+        found, declines = eligible(work.transcript, thread, self.config, ratio(thread))
+        work.tally.declines.update(declines)
+        frozen = {text.identity for text in work.frozen}
+        return tuple(
+            c
+            for c in found
+            if c.text.identity not in frozen and (not waiting or c.text.identity in work.thread.pending)
+        )
+
+    def _drops(
+        self, work: Work, candidates: Sequence[Candidate], sent: bytes | None
+    ) -> Steps[tuple[Candidate, ...] | Reason]:
+        """What the configured judge calls spent, or the reason why it was not heard in this turn."""
+        config = self.config
+        if config.judge != "model":
+            if work.phase not in FREE:
+                return Reason(work.phase.value)
+            if config.judge == "recency":
+                judged = recency(candidates, config.keep_newest)
+            else:
+                judged = by_index(candidates, index.build(work.transcript, min_later_turns=config.min_later_turns))
+            work.tally.events.update(judged.events)
+            work.tally.declines.update(judged.declines)
+            return judged.drops or Reason.NOTHING_SPENT
+        if config.ask == "on-request":
+            return (yield from self._ask_in_request(work, candidates, sent))
+        if work.phase is Phase.UNKNOWN or (config.apply == "free" and work.phase not in FREE):
+            return Reason.WAITING
+        if not config.rescue:
+            return tuple(candidates)
+        kept, rescued = due.rescue(candidates, work.thread.pending, work.transcript)
+        work.tally.event(Event.RESCUED, len(rescued))
+        work.unpend += [c.text.identity for c in rescued]
+        return kept or Reason.NOTHING_SPENT
+
+    def _ask_in_request(
+        self, work: Work, candidates: Sequence[Candidate], sent: bytes | None
+    ) -> Steps[tuple[Candidate, ...] | Reason]:
+        """The first publication's way: ask in the window before expiry, apply the answer at once."""
+        if work.phase is not Phase.PRE_EXPIRY:
+            work.tally.decline(Decline.NOT_IN_WINDOW)
+            return Reason(work.phase.value)
+        if work.thread.paid_misses >= MISSES_TO_LATCH:
+            return Reason.ASKING_LATCHED
+        seen = read(sent) if sent else None
+        known = {t.identity for t in seen.tool_texts} if seen else None
+        # A judge that was not shown an output can only guess from the inventory line: such outputs wait a turn.
+        offered = [c for c in candidates if known is None or c.text.identity in known]
+        work.tally.decline(Decline.CANDIDATE_UNSEEN, len(candidates) - len(offered))
+        inventory = self.inventory(offered, work.tally)
+        if not inventory:
+            return Reason.BELOW_INVENTORY
+        work.asked = yield from adjudicate(seen, work.transcript, inventory, index.build(work.transcript), self.config)
+        work.tally.add(work.asked.tally)
+        return work.asked.drops or Reason.NOTHING_SPENT
+
+    def inventory(self, candidates: Sequence[Candidate], tally: Tally) -> tuple[Candidate, ...]:
+        """The outputs of one ask, or none when there are too few to compare."""
+        config = self.config
+        made = assemble(candidates, cap=config.ask_cap, select=config.select, min_inventory=config.min_inventory)
+        tally.events.update(made.events)
+        tally.declines.update(made.declines)
+        return made.offered if made.is_enough else ()
+
+    def asks_at_request(self, transcript: Transcript, thread: Thread, now: float) -> Branch | None:
+        """The branch whose last body an ask in this request would ride on; None when none could be made."""
+        if self.config.judge != "model" or self.config.ask != "on-request":
+            return None
+        return place(transcript, thread, now).branch
+
+    # -- what leaves -------------------------------------------------------------------------------------------------
+
+    def _declaration(self, work: Work) -> Steps[bytes | None]:
+        """The tool declaration that this body carries, if any: fixed at the first, the same bytes from then on."""
+        transcript = work.transcript
+        if not transcript.has_tools or EXPAND_TOOL in transcript.declares:
+            return None
+        if work.thread.declaration is not None:
+            return work.thread.declaration
+        opens = transcript.ttl_s is not None and (
+            transcript.assistant_turns == 0 or work.phase in (Phase.COLD, Phase.BROKEN)
+        )
+        if work.fresh or (opens and work.place.standing is not Standing.RETRY):
+            standing: bytes = yield Declare(DECLARATION)
+            return standing
+        return None
+
+    def _rewrite(self, work: Work, declaration: bytes | None) -> bytes:
+        """The client's bytes with the removed strings, our tool, and the spare breakpoint in their places."""
+        transcript = work.transcript
+        written = {**work.frozen, **work.fresh}
+        if not written and declaration is None:
+            return transcript.body
+        edits = [replace_text(text, removal.written) for text, removal in written.items()]
+        if declaration is not None:
+            edits.append(declare(transcript, declaration))
+        if written and self.config.spare_breakpoint:
+            edits += add_breakpoint(transcript, before=min(written, key=lambda t: t.start))
+        return splice(transcript.body, edits)
+
+    def _report(self, work: Work, reason: Reason) -> TurnReport:
+        work.tally.event(Event.REAPPLIED, len(work.frozen))
+        return TurnReport.of(
+            reason, phase=work.phase, removed=work.fresh, replayed=len(work.frozen), asked=work.asked, tally=work.tally
+        )
+
+    def _changes(self, work: Work, body: bytes) -> Changes:
+        if work.place.standing is Standing.RETRY:
+            return Changes(ended=tuple(work.ended), expanded=tuple(work.expanded))
+        branch = advanced(work.place, work.transcript, work.now)
+        return Changes(
+            branch=branch,
+            sent=body,
+            unpend=tuple(work.unpend),
+            ended=tuple(work.ended),
+            expanded=tuple(work.expanded),
+            paid_misses=work.asked.paid_misses if work.asked else 0,
+            asked=work.asked,
+        )
+
+
+def ratio(thread: Thread) -> float:
+    """Bytes a token: learnt from the thread's usage, else the measured start value."""
+    return thread.bytes_per_token or START_BYTES_PER_TOKEN
+
+
+def _may_declare(work: Work) -> bool:
+    """A thread whose tool is not declared may take it on at its first request, or when the prefix is lost anyway."""
+    return work.thread.declaration is not None or work.transcript.assistant_turns == 0 or work.phase in FREE
+
+
+def _shows_no_cache(thread: Thread) -> bool:
+    """The provider's last two usages show neither reads nor writes."""
+    last = thread.usages[-2:]
+    return len(last) == 2 and not any(u.read or u.write_5m or u.write_1h for u in last)
