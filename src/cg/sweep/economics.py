@@ -11,6 +11,11 @@ RELATIVE = Price.of(1.0)  # the usual ratios: output 5, read 0.1, write 1.25 (fi
 TURNS_LEFT = 15.0  # requests before the next cold or broken one, until it is learnt
 COLD_5M, COLD_1H = 0.82, 0.99  # P(the wait ends cold | it reached ttl - window), on 502 recorded sessions
 
+# Share of waits that reach ttl - window in which one renewal keeps the entry alive until the next request. Five minutes:
+# measured on recorded sessions, 22 % if every log's end counts as a wait that never resumes. One hour: no keep-alive
+# read was ever repaid there, so none is assumed.
+RENEWAL_5M, RENEWAL_1H = 0.22, 0.0
+
 START_BYTES_PER_TOKEN = 2.9  # measured on prompt growth across 553 outputs: quartiles 2.67 and 3.04, median 2.89
 START_RATIO_ERROR = 0.08  # half the distance of those quartiles, over the median: how far off an estimate may well be
 MIN_RATIO, MAX_RATIO = 0.5, 20.0  # outside, a usage belongs to another body or counts images: not believed
@@ -57,8 +62,6 @@ def net_worth(removed: float, behind: float, ttl_s: int, turns: float = TURNS_LE
     `removed` S tokens, `behind` W cached tokens behind the first removed one less S, `turns` T with this one. Removing
     nothing is worth nothing and never more.
     """
-    if removed <= 0:
-        return min(0.0, -(price.write(ttl_s) - price.read) * max(behind, 0.0))
     return removed * turns * price.read - (price.write(ttl_s) - price.read) * max(behind, 0.0)
 
 
@@ -84,7 +87,10 @@ def turns_needed(
     if gain <= 0:
         return None
     cost = (price.write(ttl_s) - price.read) * max(behind, 0.0) + ask * price.fresh
-    return math.ceil(cost / gain - 1e-9)  # exact multiples must not be pushed up by rounding
+    needed = cost / gain
+    if math.isinf(needed):
+        return None
+    return math.ceil(needed - 1e-9)  # exact multiples must not be pushed up by rounding
 
 
 def turns_left(window_tokens: int | None, request: float, turns_so_far: int, removed: float = 0.0) -> int | None:
@@ -139,12 +145,6 @@ def ask_worth(
     rescued = min(rescued_by_renewal, cold)
     renewal = rescued * prefix * (price.write(ttl_s) - price.read)
     return renewal + (cold - rescued) * saving_when_free(removed, turns, ttl_s, price)
-
-
-# Share of waits that reach ttl - window in which one renewal keeps the entry alive until the next request. Five minutes:
-# measured on recorded sessions, 22 % if every log's end counts as a wait that never resumes. One hour: no keep-alive
-# read was ever repaid there, so none is assumed.
-RENEWAL_5M, RENEWAL_1H = 0.22, 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,117 @@
+"""Kill processes that remove, at random moments, and look at what they left; run as a script, prints one JSON line.
+
+    python store_under_fire.py FILE KILLS SEED
+"""
+
+import hashlib
+import json
+import os
+import random
+import select
+import signal
+import sys
+import time
+
+from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.values import Identity, Payload, Removal
+
+THREADS = ("t0", "t1")
+LONGEST_RUN_S = 0.06
+LOOK_EVERY = 20  # kills
+
+
+def original(seed: int) -> Payload:
+    content = (f"line {seed} " * (1 + seed % 700)).encode()
+    return Payload(Identity(f"toolu_{seed}", 0, hashlib.sha256(content).hexdigest()), content, "Bash", "{}")
+
+
+def written(seed: int) -> bytes:
+    return json.dumps(f"[tool output removed] <<cg:{original(seed).identity.key}>> {seed}").encode()
+
+
+def seed_of(identity: Identity) -> int:
+    return int(identity.tool_use_id.removeprefix("toolu_"))
+
+
+def remove_for_ever(path: str, first: int, acknowledged: int) -> None:
+    """Put three originals, freeze them, tell the parent which removals may now go on the wire; again."""
+    with SqliteStore(path) as store:
+        os.write(acknowledged, b"ready\n")
+        for start in range(first, first + 10**9, 3):
+            thread = THREADS[start % 2]
+            stored = store.put(thread, [original(seed) for seed in range(start, start + 3)], time.time())
+            removals = [Removal(identity, written(seed_of(identity)), 1, 1.0) for identity in stored]
+            for removal in store.freeze(thread, removals):
+                os.write(acknowledged, f"{thread} {seed_of(removal.identity)}\n".encode())
+
+
+def kill_once(path: str, first: int, run_s: float, from_birth: bool) -> list[tuple[str, int]]:
+    """The removals that a child had acknowledged when it was killed, `run_s` after its birth or its first word."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            remove_for_ever(path, first, writer)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    pieces = [] if from_birth else [os.read(reader, 65536)]
+    end = time.monotonic() + run_s
+    while (left := end - time.monotonic()) > 0:
+        if select.select([reader], [], [], left)[0]:
+            piece = os.read(reader, 65536)
+            if not piece:
+                raise SystemExit("the child ended by itself")
+            pieces.append(piece)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    while piece := os.read(reader, 65536):
+        pieces.append(piece)
+    os.close(reader)
+    said = b"".join(pieces)
+    lines = said[: said.rfind(b"\n") + 1].decode().splitlines()
+    return [(line.split()[0], int(line.split()[1])) for line in lines if line != "ready"]
+
+
+def faults(path: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int, list[str]]:
+    """(removals, originals, what is wrong) in the state as it stands."""
+    wrong, removals, originals = [], 0, 0
+    with SqliteStore(path) as store:
+        for thread in THREADS:
+            standing = store.load(thread).removals
+            removals += len(standing)
+            for identity, removal in standing.items():
+                found, seed = store.fetch(thread, identity.key), seed_of(identity)
+                if not isinstance(found, Payload) or found.content != original(seed).content:
+                    wrong.append(f"removal {seed} has no original")
+                if removal.written != written(seed):
+                    wrong.append(f"removal {seed} has other bytes")
+            for found in store.payloads(thread):
+                originals += 1
+                if hashlib.sha256(found.content).hexdigest() != found.identity.sha256:
+                    wrong.append(f"original {found.identity.tool_use_id} does not hash")
+            here = {seed_of(identity) for identity in standing}
+            lost = sorted(seed for name, seed in acknowledged if name == thread and seed not in here)
+            wrong += [f"removal {seed} was acknowledged and is lost" for seed in lost]
+    return removals, originals, wrong
+
+
+def main() -> None:
+    path, kills, draw = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
+    SqliteStore(path).close()
+    acknowledged: set[tuple[str, int]] = set()
+    found: tuple[int, int, list[str]] = (0, 0, [])
+    for n in range(kills):
+        acknowledged.update(kill_once(path, n * 1_000_000, draw.uniform(0.0, LONGEST_RUN_S), n % 5 == 4))
+        if n % LOOK_EVERY == LOOK_EVERY - 1 or n == kills - 1:
+            found = faults(path, acknowledged)
+            if found[2]:
+                break
+    removals, originals, wrong = found
+    seen = {"kills": n + 1, "acknowledged": len(acknowledged), "removals": removals, "originals": originals}
+    print(json.dumps({**seen, "wrong": wrong[:5]}))
+
+
+if __name__ == "__main__":
+    main()
