@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import random
-import select
 import signal
 import sys
 import time
@@ -16,7 +15,8 @@ from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.values import Identity, Payload, Removal
 
 THREADS = ("t0", "t1")
-LONGEST_RUN_S = 0.06
+MOST_WORDS = 7  # of the child, after which it may be killed: three a round, so that every step of a round is hit
+LONGEST_DELAY_S = 0.03
 LOOK_EVERY = 20  # kills
 
 
@@ -45,8 +45,8 @@ def remove_for_ever(path: str, first: int, acknowledged: int) -> None:
                 os.write(acknowledged, f"{thread} {seed_of(removal.identity)}\n".encode())
 
 
-def kill_once(path: str, first: int, run_s: float, from_birth: bool) -> list[tuple[str, int]]:
-    """The removals that a child had acknowledged when it was killed, `run_s` after its birth or its first word."""
+def kill_once(path: str, first: int, words: int, delay_s: float) -> list[tuple[str, int]]:
+    """The removals that a child had acknowledged when it was killed, `delay_s` after so many words of it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -56,14 +56,13 @@ def kill_once(path: str, first: int, run_s: float, from_birth: bool) -> list[tup
         finally:
             os._exit(1)
     os.close(writer)
-    pieces = [] if from_birth else [os.read(reader, 65536)]
-    end = time.monotonic() + run_s
-    while (left := end - time.monotonic()) > 0:
-        if select.select([reader], [], [], left)[0]:
-            piece = os.read(reader, 65536)
-            if not piece:
-                raise SystemExit("the child ended by itself")
-            pieces.append(piece)
+    pieces: list[bytes] = []
+    while b"".join(pieces).count(b"\n") < words:
+        piece = os.read(reader, 65536)
+        if not piece:
+            raise SystemExit("the child ended by itself")
+        pieces.append(piece)
+    time.sleep(delay_s)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     while piece := os.read(reader, 65536):
@@ -103,7 +102,8 @@ def main() -> None:
     acknowledged: set[tuple[str, int]] = set()
     found: tuple[int, int, list[str]] = (0, 0, [])
     for n in range(kills):
-        acknowledged.update(kill_once(path, n * 1_000_000, draw.uniform(0.0, LONGEST_RUN_S), n % 5 == 4))
+        words, delay_s = draw.randint(0, MOST_WORDS), draw.uniform(0.0, LONGEST_DELAY_S)
+        acknowledged.update(kill_once(path, n * 1_000_000, words, delay_s))
         if n % LOOK_EVERY == LOOK_EVERY - 1 or n == kills - 1:
             found = faults(path, acknowledged)
             if found[2]:

@@ -130,7 +130,11 @@ def test_a_number_is_taken_up_to_its_bounds_and_refused_past_them(key) -> None:
 
 
 @pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
-@pytest.mark.parametrize("value", [True, "12", [1], float("nan"), float("inf"), -float("inf"), 10**400, -(10**5000)], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [True, "12", [1], float("nan"), float("inf"), -float("inf"), 10**400, -(10**5000)],
+    ids=lambda v: type(v).__name__,
+)
 def test_a_number_of_another_kind_is_refused(key, value: object) -> None:
     """Switches, text, lists and what is no finite number."""
     with pytest.raises(ConfigError, match=key.name):

@@ -44,7 +44,8 @@ def test_u8_a_row_has_the_dollars_of_its_request() -> None:
 def test_u10_both_legs_are_one_row() -> None:
     """Tokens, dollars and milliseconds are sums; the row names the legs that ran."""
     booked = row(
-        AskLeg("prefix_ask", Usage(fresh=100, output=10), 900.0), AskLeg("fallback", Usage(fresh=10_709, output=20), 600.0)
+        AskLeg("prefix_ask", Usage(fresh=100, output=10), 900.0),
+        AskLeg("fallback", Usage(fresh=10_709, output=20), 600.0),
     )
     assert booked.legs == ("prefix_ask", "fallback")
     assert booked.usage == Usage(fresh=10_809, output=30)
@@ -176,7 +177,7 @@ def test_a_first_removal_counts_at_the_rate_of_its_moment(
 
 
 def test_u23_only_what_left_the_wire_is_saved() -> None:
-    """A refused drop saves nothing; a made one saves its bytes less those of the text written, marker and hint included."""
+    """A refused drop saves nothing; a made one saves its bytes less all that was written in its place."""
     assert books(Phase.COLD, unique=(), repeats=()).gross_usd == 0
     assert books(Phase.COLD, unique=(1050 - 190,), repeats=()).unique_bytes == 860
 

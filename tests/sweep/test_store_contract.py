@@ -46,9 +46,9 @@ def store(make: Callable[..., Store]) -> Store:
     return make()
 
 
-def payload(content: bytes = b"81 hits\n", tool_use_id: str = "toolu_01", block: int = 0, tool: str = "Grep") -> Payload:
-    identity = Identity(tool_use_id, block, hashlib.sha256(content).hexdigest())
-    return Payload(identity, content, tool, '{"pattern":"x"}')
+def payload(content: bytes = b"81 hits\n", tool_use_id: str = "toolu_01") -> Payload:
+    identity = Identity(tool_use_id, 0, hashlib.sha256(content).hexdigest())
+    return Payload(identity, content, "Grep", '{"pattern":"x"}')
 
 
 def removal(of: Payload, written: bytes = b'"[removed] <<cg:0>>"', at: float = 1.0) -> Removal:

@@ -11,9 +11,9 @@ RELATIVE = Price.of(1.0)  # the usual ratios: output 5, read 0.1, write 1.25 (fi
 TURNS_LEFT = 15.0  # requests before the next cold or broken one, until it is learnt
 COLD_5M, COLD_1H = 0.82, 0.99  # P(the wait ends cold | it reached ttl - window), on 502 recorded sessions
 
-# Share of waits that reach ttl - window in which one renewal keeps the entry alive until the next request. Five minutes:
-# measured on recorded sessions, 22 % if every log's end counts as a wait that never resumes. One hour: no keep-alive
-# read was ever repaid there, so none is assumed.
+# Share of waits that reach ttl - window in which one renewal keeps the entry alive until the next request. At five
+# minutes measured on recorded sessions: 22 % if every log's end counts as a wait that never resumes. At one hour no
+# keep-alive read was repaid, so none is assumed.
 RENEWAL_5M, RENEWAL_1H = 0.22, 0.0
 
 START_BYTES_PER_TOKEN = 2.9  # measured on prompt growth across 553 outputs: quartiles 2.67 and 3.04, median 2.89
@@ -163,8 +163,8 @@ MIN_ACCEPTED = 0.05
 def accepted_share(bookings: Iterable[Booking], inventory: int) -> float:
     """Share of the offered tokens that an ask of this many candidates may expect to remove, between 0.05 and 1.
 
-    Three groups by inventory (below 7, 7 to 9, 10 and more) since small asks keep more; each is drawn towards the pooled
-    share, and that towards 1.
+    Three groups by inventory (below 7, 7 to 9, 10 and more) since small asks keep more; each is drawn towards the
+    pooled share, and that towards 1.
     """
     booked = [b for b in bookings if b.offered > 0]
     alike = [b for b in booked if _group(b.inventory) == _group(inventory)]

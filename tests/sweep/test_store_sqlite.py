@@ -1,0 +1,503 @@
+"""The store on disk: killed, shared, full, read-only, damaged, foreign, and seen by others."""
+
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cg.sweep import schema
+from cg.sweep.config import Config
+from cg.sweep.store import Expired, Limits, StoreError
+from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.values import Branch, Ending, Identity, Payload, Removal, Thread
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+IS_LONG = os.environ.get("CG_LONG") == "1"
+posix = pytest.mark.skipif(os.name != "posix", reason="mode bits and signals")
+
+
+def payload(seed: int, size: int = 2000) -> Payload:
+    content = random.Random(seed).randbytes(size)
+    return Payload(Identity(f"toolu_{seed}", 0, hashlib.sha256(content).hexdigest()), content, "Bash", "{}")
+
+
+def removal(of: Payload) -> Removal:
+    return Removal(of.identity, f'"gone {of.identity.key}"'.encode(), 1900, 1.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "sweep.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(path) as opened:
+        yield opened
+
+
+def fill(store: SqliteStore, *seeds: int) -> dict[Identity, Removal]:
+    originals = [payload(seed) for seed in seeds]
+    assert len(store.put("t", originals, 1.0)) == len(seeds)
+    return {r.identity: r for r in store.freeze("t", [removal(p) for p in originals])}
+
+
+def test_everything_is_there_after_a_restart(path: Path) -> None:
+    """Rule 7: the same bytes are replayed by the next process."""
+    with SqliteStore(path) as store:
+        standing = fill(store, 1, 2)
+        store.end("t", payload(2).identity, Ending.RESTORED, 2.0)
+        store.declare("t", b'{"name":"cg_expand"}')
+        store.touch("t", Branch("b", b"c", b"h", b"d", 3.0, None))
+        store.keep_body("t", "b", b"{}")
+        before = store.load("t")
+    with SqliteStore(path) as store:
+        assert store.load("t") == before
+        assert before.removals == {payload(1).identity: standing[payload(1).identity]}
+        assert store.fetch("t", payload(2).identity.key) == payload(2)
+        assert store.last_body("t", "b") == b"{}"
+
+
+def test_the_configuration_sets_the_limits(path: Path) -> None:
+    """`store_max_mb` and `payload_ttl_h`, in their units."""
+    with SqliteStore(path, Config(store_max_mb=1, payload_ttl_h=2.0)) as store:
+        assert len(store.put("t", [payload(1, 1024 * 1024)], 1.0)) == 1
+        assert len(store.put("t", [payload(2, 1)], 1.0)) == 0
+        store.sweep_ages(7200.0)
+        assert isinstance(store.fetch("t", payload(1, 1024 * 1024).identity.key), Payload)
+        store.sweep_ages(7201.0)
+        assert isinstance(store.fetch("t", payload(1, 1024 * 1024).identity.key), Expired)
+
+
+def test_contents_are_packed_only_when_that_pays(store: SqliteStore) -> None:
+    """Text shrinks on disk, noise and short texts lie as they are."""
+    text = b"the same line again\n" * 5000
+    original = Payload(Identity("toolu_x", 0, hashlib.sha256(text).hexdigest()), text, "Bash", "{}")
+    store.put("t", [original], 1.0)
+    assert store.status()["payload_bytes"] < len(text) / 10
+    store.put("u", [payload(1, 5000)], 1.0)
+    assert store.status()["payload_bytes"] >= 5000
+    assert store.fetch("t", original.identity.key) == original
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+
+@posix
+def test_a_process_killed_at_any_moment_leaves_no_decision_without_its_original(path: Path) -> None:
+    """Every removal has its payload, every payload hashes, and nothing that was acknowledged is lost."""
+    kills = 250 if IS_LONG else 15
+    command = [sys.executable, str(REFERENCE / "store_under_fire.py"), str(path), str(kills), "7"]
+    done = subprocess.run(command, capture_output=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    seen = json.loads(done.stdout)
+    assert (seen["kills"], seen["wrong"]) == (kills, [])
+    assert seen["removals"] >= seen["acknowledged"] >= kills
+
+
+# -- shared ------------------------------------------------------------------------------------------------------------
+
+WORKER = """
+import sys, threading, time
+sys.path.insert(0, sys.argv[4])
+from store_under_fire import original, written
+from cg.sweep.counters import Event
+from cg.sweep.ledger import Reason, TurnReport
+from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.values import Removal
+path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+store = SqliteStore(path)
+claimed, failed = [], []
+def work(worker):
+    try:
+        for n in range(rounds):
+            mine, shared = original(10_000 * (worker + 8 * (name == "b")) + n), original(900_000 + n)
+            assert len(store.put("t", [mine, shared], time.time())) == 2
+            by_me = (name + str(worker)).encode()
+            ours = [Removal(mine.identity, written(n), 1, 1.0), Removal(shared.identity, by_me, 1, 1.0)]
+            stand = store.freeze("t", ours)
+            assert stand[0] == ours[0] and store.load("t").removals[shared.identity] == stand[1]
+            if store.claim("t", f"ask {n}", 1e12):
+                claimed.append(n)
+            store.learn("t", paid_miss=True)
+            store.count("t", TurnReport(Reason.WARM, events={Event.OFFERED: 3}))
+    except BaseException as error:
+        failed.append(repr(error))
+threads = [threading.Thread(target=work, args=(w,)) for w in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(len(claimed), failed[:1])
+"""
+
+
+def test_two_processes_of_eight_threads_lose_nothing_and_double_nothing(path: Path) -> None:
+    """Sixteen writers on one file: all removals stand, shared ones have one writer, claims one winner, counts sum."""
+    rounds = 40 if IS_LONG else 6
+    commands = [[sys.executable, "-c", WORKER, str(path), name, str(rounds), str(REFERENCE)] for name in ("a", "b")]
+    workers = [
+        subprocess.Popen(c, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for c in commands
+    ]
+    for worker in workers:
+        assert worker.stdout is not None and worker.stdin is not None
+        assert worker.stdout.readline() == b"ready\n"
+    for worker in workers:
+        worker.stdin.write(b"go\n")  # type: ignore[union-attr]
+        worker.stdin.flush()  # type: ignore[union-attr]
+    said = [worker.communicate(timeout=300)[0].decode() for worker in workers]
+    claimed = [int(words.split()[0]) for words in said if words.rstrip().endswith(" []")]
+    assert len(claimed) == 2, said
+    assert sum(claimed) == rounds
+    with SqliteStore(path) as store:
+        thread = store.load("t")
+        assert len(thread.removals) == 16 * rounds + rounds
+        assert thread.paid_misses == 16 * rounds
+        assert store.totals("t")["reasons"] == {"warm": 16 * rounds}
+        assert store.totals("t")["events"] == {"sweep_offered": 3 * 16 * rounds}
+        assert all(isinstance(store.fetch("t", identity.key), Payload) for identity in thread.removals)
+
+
+def test_a_writer_does_not_block_readers(store: SqliteStore, path: Path) -> None:
+    """WAL: while another process holds a transaction open, loads answer with what was committed."""
+    fill(store, 1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM removal")
+    assert len(store.load("t").removals) == 1
+    assert isinstance(store.fetch("t", payload(1).identity.key), Payload)
+    other.execute("ROLLBACK")
+    other.close()
+
+
+def test_a_second_store_sees_what_the_first_decides(store: SqliteStore, path: Path) -> None:
+    """What is remembered of a thread in one process is dropped when another has changed it, or has forgotten it."""
+    fill(store, 1)
+    assert len(store.load("t").removals) == 1
+    with SqliteStore(path) as other:
+        fill(other, 2)
+        assert len(store.load("t").removals) == 2
+        other.forget("t")
+        assert store.load("t") == Thread()
+        fill(other, 3)
+        assert set(store.load("t").removals) == {payload(3).identity}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.version_info >= (3, 12), reason="fork with threads warns")
+def test_a_forked_child_uses_connections_of_its_own(store: SqliteStore) -> None:
+    """A parent's connection must not be used, or closed, on the other side of a fork."""
+    fill(store, 1)
+    child = os.fork()
+    if child == 0:
+        try:
+            fill(store, 2)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    fill(store, 3)
+    assert len(store.load("t").removals) == 3
+
+
+# -- no room, no right to write ----------------------------------------------------------------------------------------
+
+@posix
+def test_a_full_disk_refuses_originals_and_keeps_what_stands(path: Path) -> None:
+    """The put answers with nothing, no decision follows, and what was stored before still comes back."""
+    resource = pytest.importorskip("resource")
+    import signal
+
+    with SqliteStore(path) as store:
+        standing = fill(store, 1)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            # The log and the file may grow no further than a little over what they have: writing fails from there on.
+            size = max(file.stat().st_size for file in path.parent.iterdir())
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4096, hard))
+            large = payload(2, 3_000_000)
+            assert store.put("t", [large], 2.0) == frozenset()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, before)
+        assert store.freeze("t", [removal(large)]) == ()
+        assert store.load("t").removals == standing
+        assert store.fetch("t", payload(1).identity.key) == payload(1)
+        assert store.put("t", [large], 3.0) == {large.identity}
+
+
+def test_a_database_at_its_page_limit_refuses_originals(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with SQLite's own word for a full disk, at put, freeze and count."""
+    standing = fill(store, 1)
+    connection = store._file._idle[-1]
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    large = payload(2, 100_000)
+    assert store.put("t", [large], 2.0) == frozenset()
+    assert store.freeze("t", [removal(large)]) == ()
+    assert store.load("t").removals == standing
+
+
+@posix
+def test_a_state_that_cannot_be_written_is_refused_in_words(path: Path, tmp_path: Path) -> None:
+    """A read-only file: StoreError at once, naming the file; the caller then sends the client's own bytes."""
+    with SqliteStore(path) as store:
+        fill(store, 1)
+    uri = f"file:{path}?mode=ro"
+    with SqliteStore(path) as store:
+        store._file.close()
+        store._file._is_closed = False
+        options = {"uri": True, "isolation_level": None, "check_same_thread": False}
+        store._file._open = lambda: sqlite3.connect(uri, **options)  # type: ignore[method-assign]
+        with pytest.raises(StoreError, match=r"sweep\.db: cannot be written"):
+            store.put("t", [payload(2)], 2.0)
+        with pytest.raises(StoreError, match="cannot be written"):
+            store.touch("t", Branch("b", b"", b"", b"", 1.0, None))
+
+
+def test_a_folder_that_cannot_be_made_is_refused_in_words(tmp_path: Path) -> None:
+    """A file stands where the folder should be."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot be used as state"):
+        SqliteStore(tmp_path / "file" / "sweep.db")
+
+
+# -- damaged and foreign -----------------------------------------------------------------------------------------------
+
+
+def write_private(path: Path, content: bytes) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o600)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"x" * 5000, b"SQLite format 3\0" + b"\xff" * 4080, b"\0" * 4096])
+def test_a_file_that_is_no_database_is_refused(path: Path, content: bytes) -> None:
+    """With the file's name, and without touching it."""
+    write_private(path, content)
+    with pytest.raises(StoreError, match=r"sweep\.db: "):
+        SqliteStore(path)
+    assert path.read_bytes() == content
+
+
+def whole_state(path: Path) -> bytes:
+    with SqliteStore(path) as store:
+        fill(store, *range(20))
+        store.forget("nobody")  # writes the log back into the file
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("seed", range(60 if IS_LONG else 15))
+def test_a_damaged_database_gives_true_answers_or_a_clear_error(path: Path, seed: int) -> None:
+    """Bytes flipped or cut off anywhere: what still answers, answers right; never wrong bytes, never a crash."""
+    content = bytearray(whole_state(path))
+    draw = random.Random(seed)
+    if seed % 3 == 0:
+        content = content[: draw.randrange(1, len(content))]
+    for _ in range(draw.choice([1, 10, 1000])):
+        content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    write_private(path, bytes(content))
+    for side in ("-wal", "-shm"):
+        path.with_name(path.name + side).unlink(missing_ok=True)
+    true = {payload(n).identity: payload(n) for n in range(20)}
+    try:
+        with SqliteStore(path) as store:
+            for identity, standing in store.load("t").removals.items():
+                assert standing == removal(true[identity])
+            for original in true.values():
+                found = store.fetch("t", original.identity.key)
+                if isinstance(found, Payload):
+                    assert found.content == original.content
+            store.put("t", [payload(99)], 2.0)
+            store.status()
+    except StoreError as error:
+        assert "sweep.db" in str(error)
+
+
+def test_a_damaged_original_counts_as_gone_and_is_put_back(store: SqliteStore, path: Path) -> None:
+    """It answers as expired, never with other bytes, and the next request that carries it makes it whole."""
+    fill(store, 1)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE payload SET content = substr(content, 1, 1000)")
+    other.close()
+    assert store.fetch("t", payload(1).identity.key) == Expired("Bash", "{}")
+    assert list(store.payloads("t")) == []
+    assert store.put("t", [payload(1)], 2.0) == {payload(1).identity}
+    assert store.fetch("t", payload(1).identity.key) == payload(1)
+
+
+def test_a_damaged_decision_is_an_error_and_not_a_replay(store: SqliteStore, path: Path) -> None:
+    """Rule 7: other bytes than the frozen ones never leave."""
+    fill(store, 1)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE removal SET written = X'22786D22'")
+    other.close()
+    with SqliteStore(path) as fresh, pytest.raises(StoreError, match="checksum"):
+        fresh.load("t")
+
+
+def test_a_packed_bomb_is_not_unpacked(store: SqliteStore, path: Path) -> None:
+    """A state is hostile input too: no more is unpacked than one body may hold."""
+    import zlib
+
+    fill(store, 1)
+    pack = zlib.compressobj(9)
+    bomb = b"".join(pack.compress(bytes(1 << 20)) for _ in range(101)) + pack.flush()
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE payload SET content = ?, is_packed = 1", (bomb,))
+    other.close()
+    assert store.fetch("t", payload(1).identity.key) == Expired("Bash", "{}")
+
+
+def test_another_program_s_database_is_left_alone(path: Path) -> None:
+    """By its application id; nothing is written to it."""
+    write_private(path, b"")
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE mine (x)")
+    other.close()
+    with pytest.raises(StoreError, match="another program"):
+        SqliteStore(path)
+    with sqlite3.connect(path) as other:
+        assert [name for (name,) in other.execute("SELECT name FROM sqlite_master")] == ["mine"]
+    other.close()
+
+
+@pytest.mark.parametrize("version", [0, -1, len(schema.MIGRATIONS) + 1, 2**31 - 1])
+def test_a_schema_of_an_unknown_version_is_refused(path: Path, version: int) -> None:
+    """A newer program's state is not written over, nor one whose version makes no sense."""
+    SqliteStore(path).close()
+    with sqlite3.connect(path) as other:
+        other.execute(f"PRAGMA user_version = {version}")
+    other.close()
+    with pytest.raises(StoreError, match=f"schema version {version}; this program knows 1 to {len(schema.MIGRATIONS)}"):
+        SqliteStore(path)
+
+
+def test_an_older_schema_is_brought_up_to_date_with_all_it_holds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps or none: a step that fails leaves the older version as it was."""
+    with SqliteStore(path) as store:
+        standing = fill(store, 1, 2)
+    known = schema.MIGRATIONS
+    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "CREATE TABLE later (x); INSERT INTO nothing VALUES (1)"))
+    with pytest.raises(StoreError):
+        SqliteStore(path)
+    monkeypatch.setattr(schema, "MIGRATIONS", (*known, "ALTER TABLE thread ADD COLUMN note; CREATE TABLE later (x)"))
+    with SqliteStore(path) as store:
+        assert store.load("t").removals == standing
+    with sqlite3.connect(path) as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (len(known) + 1,)
+        assert other.execute("SELECT count(*) FROM later").fetchone() == (0,)
+    other.close()
+
+
+def test_the_layout_of_version_1_is_frozen() -> None:
+    """A released script is never edited: states in the field were made by it."""
+    digest = hashlib.sha256(" ".join(schema.MIGRATIONS[0].split()).encode()).hexdigest()
+    assert digest == "142f87a8e7404997d6126af81e58bd883894c1753cdfd7f1135c29c1d1844bbb"
+
+
+# -- others on the machine ---------------------------------------------------------------------------------------------
+
+
+@posix
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_only_the_owner_can_read_the_state(tmp_path: Path, mask: int) -> None:
+    """Folder 0700, all files 0600, the side files too, whatever the umask."""
+    before = os.umask(mask)
+    try:
+        with SqliteStore(tmp_path / "a" / "sweep.db") as store:
+            fill(store, 1)
+            modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in (tmp_path / "a").iterdir()}
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+    assert modes == {"sweep.db": 0o600, "sweep.db-wal": 0o600, "sweep.db-shm": 0o600}
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o666])
+def test_a_state_that_others_can_use_is_refused(path: Path, mode: int) -> None:
+    """Read or written by group or others: the message has the mode."""
+    SqliteStore(path).close()
+    path.chmod(mode)
+    with pytest.raises(StoreError, match=f"mode {mode:04o}"):
+        SqliteStore(path)
+
+
+@posix
+@pytest.mark.parametrize("name", ["sweep.db", "sweep.db-wal", "sweep.db-shm"])
+def test_a_symlinked_state_is_refused(path: Path, tmp_path: Path, name: str) -> None:
+    """Neither followed nor created through, for the file and its side files."""
+    path.parent.mkdir(mode=0o700)
+    target = tmp_path / "elsewhere"
+    (path.parent / name).symlink_to(target)
+    with pytest.raises(StoreError, match="symbolic link"):
+        SqliteStore(path)
+    assert not target.exists()
+
+
+@posix
+def test_a_state_that_is_no_regular_file_is_refused(path: Path) -> None:
+    """A pipe would hang, a folder would fail later."""
+    path.parent.mkdir(mode=0o700)
+    os.mkfifo(path, 0o600)
+    with pytest.raises(StoreError, match="not a regular file"):
+        SqliteStore(path)
+
+
+@posix
+def test_a_folder_in_which_others_may_write_is_refused(path: Path) -> None:
+    """They could put another file in the state's place; a sticky folder such as /tmp prevents that."""
+    path.parent.mkdir()
+    path.parent.chmod(0o777)
+    with pytest.raises(StoreError, match="others may write here"):
+        SqliteStore(path)
+    path.parent.chmod(0o1777)
+    SqliteStore(path).close()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root to give a file away")
+def test_a_state_of_another_user_is_refused(path: Path) -> None:
+    """Even one that we could read."""
+    SqliteStore(path).close()
+    os.chown(path, 12345, -1)
+    with pytest.raises(StoreError, match="belongs to user 12345"):
+        SqliteStore(path)
+
+
+def test_what_is_forgotten_is_not_left_in_the_file(store: SqliteStore, path: Path) -> None:
+    """`forget` overwrites: neither the file nor its log holds the text any more."""
+    secret = b"correct horse battery staple"
+    original = Payload(Identity("toolu_s", 0, hashlib.sha256(secret).hexdigest()), secret, "Bash", "{}")
+    store.put("t", [original], 1.0)
+    store.keep_body("t", "b", secret)
+    store.forget("t")
+    assert all(secret not in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_a_closed_store_refuses(path: Path) -> None:
+    """In words, and closing twice is fine."""
+    store = SqliteStore(path)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.load("t")
+
+
+def test_errors_carry_no_content(path: Path) -> None:
+    """Messages may be logged: they name the file and SQLite's own words, nothing that was stored."""
+    with SqliteStore(path, limits=Limits()) as store:
+        fill(store, 1)
+        with sqlite3.connect(path) as other:
+            other.execute("DROP TABLE payload")
+        other.close()
+        with pytest.raises(StoreError) as refused:
+            store.put("t", [payload(2)], 2.0)
+    assert payload(2).identity.sha256 not in str(refused.value) and "toolu" not in str(refused.value)
