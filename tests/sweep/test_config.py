@@ -126,7 +126,7 @@ def test_a_number_is_taken_up_to_its_bounds_and_refused_past_them(key) -> None:
     for value in (int(key.low) - 1, int(key.high) + 1):
         with pytest.raises(ConfigError, match=re.escape(f"{key.name} is {value}; ")) as refused:
             load(flags={key.name: value})
-        assert f"{key.low:g} to {key.high:g} {key.unit}" in str(refused.value)
+        assert f"{int(key.low)} to {int(key.high)} {key.unit}" in str(refused.value)
 
 
 @pytest.mark.parametrize("key", NUMBERS, ids=lambda key: key.name)
@@ -219,6 +219,12 @@ def test_u42_a_floor_changes_no_trigger(name: str) -> None:
     assert {k for k in plain if plain[k] != changed[k]} == {name}
 
 
+def test_u26_there_is_no_mode_without_a_way_back() -> None:
+    """The older design could leave no marker; asking for that is an error, so no replay can lose its marker later."""
+    with pytest.raises(ConfigError, match="marker_mode.*can always be undone"):
+        load("[sweep]\nmarker_mode = 'off'")
+
+
 @given(st.text(max_size=40), st.one_of(st.text(max_size=40), st.integers(), st.floats(), st.booleans(), st.none()))
 def test_any_flag_is_taken_or_refused_by_name(name: str, value: object) -> None:
     """Nothing else ever escapes."""
@@ -246,7 +252,7 @@ def test_the_reference_has_a_row_for_every_key() -> None:
     assert rows["min_tokens"] == {
         "key": "min_tokens",
         "meaning": "smallest output that is a candidate",
-        "range": "1 to 1e+06 tokens",
+        "range": "1 to 1000000 tokens",
         "environment": "CG_SWEEP_MIN_TOKENS",
         "paid": "500",
         "cold": "250",

@@ -78,7 +78,7 @@ class Key:
             return ", ".join(self.choices)
         if not self.unit:
             return "true or false"
-        return f"{self.low:g} to {self.high:g} {self.unit}"
+        return f"{self.low:.10g} to {self.high:.10g} {self.unit}"
 
 
 # Upper ends are guards against a wrong unit (milliseconds, bytes), not opinions.

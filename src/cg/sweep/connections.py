@@ -24,13 +24,14 @@ class Connections:
         self._pid = os.getpid()
         self._is_closed = False
         secure(path)
-        with self._errors(), self._lent() as connection:
+        with self.errors(), self._lent() as connection:
             prepare(connection, path)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One consistent view; raises StoreError if the file cannot be read."""
-        with self._errors(), self._lent() as connection:
+        self._check_process()
+        with self.errors(), self._lent() as connection:
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -44,7 +45,8 @@ class Connections:
         `durable`: on the disk, not only with the kernel, before it returns. Any commit survives the process; only a
         durable one survives the machine.
         """
-        with self._errors(), self._writer, self._lent() as connection:
+        self._check_process()
+        with self.errors(), self._writer, self._lent() as connection:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -57,7 +59,8 @@ class Connections:
 
     def compact(self) -> None:
         """Write the log back into the file and empty it, so that what was erased is in neither; best effort."""
-        with self._errors(), self._writer, self._lent() as connection:
+        self._check_process()
+        with self.errors(), self._writer, self._lent() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
@@ -70,9 +73,6 @@ class Connections:
     def _lent(self) -> Iterator[sqlite3.Connection]:
         if self._is_closed:
             raise StoreError(f"{self.path}: the store is closed")
-        if self._pid != os.getpid():
-            # SQLite's handles and locks do not survive a fork: the parent's are dropped unused, not closed.
-            self._forget_parent()
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -87,7 +87,10 @@ class Connections:
         else:
             self._idle.append(connection)
 
-    def _forget_parent(self) -> None:
+    def _check_process(self) -> None:
+        """SQLite's handles do not survive a fork, and our lock may have been held by a thread that is not here."""
+        if self._pid == os.getpid():
+            return
         _INHERITED.extend(self._idle)
         self._idle, self._writer, self._pid = [], threading.Lock(), os.getpid()
 
@@ -107,21 +110,25 @@ class Connections:
         return connection
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """SQLite's errors as StoreError; the message has no content, only SQLite's own short text."""
+    def errors(self) -> Iterator[None]:
+        """SQLite's errors, and values that this program never wrote, as StoreError; no content in the message."""
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise StoreError(f"{self.path}: {_plain(error)}") from error
+        except (ValueError, TypeError, OverflowError) as error:
+            # Flipped bits give other types and broken text, even in SQLite's own messages.
+            raise StoreError(f"{self.path}: holds what does not belong there: {_DAMAGED}") from error
 
 
+_DAMAGED = "it is damaged or not a database; move it away to start anew"
 _INHERITED: list[sqlite3.Connection] = []  # a parent's connections, kept so that they are never finalised here
 
 
 def _plain(error: BaseException) -> str:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return "is damaged or not a database; move it away to start anew"
+        return _DAMAGED
     if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
         return "cannot be written (read-only)"
     if code is not None and code & 0xFF == sqlite3.SQLITE_FULL:

@@ -7,6 +7,7 @@ from cg.sweep.store import Expired, is_intact
 from cg.sweep.values import Identity, Payload
 
 PAYLOAD = "tool_use_id, block, sha256, tool, arguments, content, is_packed"  # what `as_payload` reads
+StoredPayload = tuple[bytes, int, str, bytes, bytes, bytes | None, int]
 
 
 def keep(db: sqlite3.Connection, thread: str, payload: Payload, now: float, room: float) -> int | None:
@@ -50,7 +51,7 @@ def is_kept(db: sqlite3.Connection, thread: str, payload: Payload) -> bool:
     return isinstance(found, Payload) and found.identity.sha256 == payload.identity.sha256
 
 
-def as_payload(row: tuple[bytes, int, str, bytes, bytes, bytes | None, int]) -> Payload | Expired:
+def as_payload(row: StoredPayload) -> Payload | Expired:
     """A row as an original; one whose bytes no longer hash to their name is as good as gone."""
     tool_use_id, block, sha256, tool, arguments, packed, is_packed = row
     content = None if packed is None else unpack(packed, bool(is_packed))

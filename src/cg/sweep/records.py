@@ -24,8 +24,16 @@ def raw(text: str) -> bytes:
 
 
 def plain(stored: bytes) -> str:
-    """The text that `raw` stored."""
-    return bytes(stored).decode("utf-8", "surrogatepass")
+    """The text that `raw` stored. Raises ValueError for anything else."""
+    return blob(stored).decode("utf-8", "surrogatepass")
+
+
+def blob(stored: object) -> bytes:
+    """A column's bytes. Raises ValueError for another type: a damaged row can hold a number, which `bytes` would take
+    for a size."""
+    if not isinstance(stored, bytes):
+        raise ValueError(f"a column holds {type(stored).__name__} where bytes belong")
+    return stored
 
 
 def identity_columns(thread: str, identity: Identity) -> tuple[str, bytes, int, str]:
@@ -45,10 +53,10 @@ def pack(content: bytes) -> tuple[bytes, bool]:
 def unpack(stored: bytes, is_packed: bool) -> bytes | None:
     """The content, or None when the stored bytes do not unpack to one."""
     if not is_packed:
-        return bytes(stored)
+        return blob(stored)
     opened = zlib.decompressobj()
     try:
-        content = opened.decompress(stored, MAX_CONTENT_BYTES)
+        content = opened.decompress(blob(stored), MAX_CONTENT_BYTES)
     except zlib.error:
         return None
     return content if opened.eof and not opened.unused_data else None
@@ -151,7 +159,7 @@ def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Decision
 
 def _removal(row: tuple[Any, ...], path: Path) -> tuple[Removal, Ending | None]:
     tool_use_id, block, sha256, written, saved_bytes, decided_at, checksum, ending = row
-    removal = Removal(Identity(plain(tool_use_id), block, sha256), bytes(written), saved_bytes, decided_at)
+    removal = Removal(Identity(plain(tool_use_id), block, sha256), blob(written), saved_bytes, decided_at)
     if removal_checksum(removal) != checksum:
         raise StoreError(f"{path}: a recorded removal does not match its checksum: the file is damaged")
     return removal, Ending(ending) if ending is not None else None

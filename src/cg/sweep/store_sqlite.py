@@ -12,8 +12,8 @@ from cg.sweep.connections import Connections
 from cg.sweep.economics import learn_ratio
 from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
-from cg.sweep.originals import PAYLOAD, as_payload, is_kept, keep
-from cg.sweep.records import Records, identity_columns, plain, removal_checksum
+from cg.sweep.originals import PAYLOAD, StoredPayload, as_payload, is_kept, keep
+from cg.sweep.records import Records, blob, identity_columns, plain, removal_checksum
 from cg.sweep.schema import THREAD_TABLES
 from cg.sweep.store import (
     MAX_BODY_BYTES,
@@ -100,7 +100,7 @@ class SqliteStore:
     def fetch(self, thread: str, key: str) -> Payload | Expired | None:
         with self._file.reading() as db:
             row = db.execute(f"SELECT {PAYLOAD} FROM payload WHERE thread = ? AND key = ?", (thread, key)).fetchone()
-        return None if row is None else as_payload(row)
+            return None if row is None else as_payload(row)
 
     def missing(self, thread: str) -> frozenset[Identity]:
         with self._file.reading() as db:
@@ -117,7 +117,14 @@ class SqliteStore:
             rows = db.execute(
                 f"SELECT {PAYLOAD} FROM payload WHERE thread = ? AND content IS NOT NULL ORDER BY rowid", (thread,)
             ).fetchall()  # packed as they lie; each is unpacked only when it is its turn
-        return (found for found in map(as_payload, rows) if isinstance(found, Payload))
+        return self._unpacked(rows)
+
+    def _unpacked(self, rows: list[StoredPayload]) -> Iterator[Payload]:
+        for row in rows:
+            with self._file.errors():
+                found = as_payload(row)
+            if isinstance(found, Payload):
+                yield found
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -162,7 +169,7 @@ class SqliteStore:
                 "UPDATE thread SET declaration = ? WHERE thread = ? AND declaration IS NULL", (declaration, thread)
             )
             (standing,) = db.execute("SELECT declaration FROM thread WHERE thread = ?", (thread,)).fetchone()
-        return bytes(standing)
+        return blob(standing)
 
     # -- branches ----------------------------------------------------------------------------------------------------
 
@@ -226,7 +233,7 @@ class SqliteStore:
             return self._bodies.last(thread, branch)
         with self._file.reading() as db:
             row = db.execute("SELECT body FROM body WHERE thread = ? AND branch = ?", (thread, branch)).fetchone()
-        return None if row is None else bytes(row[0])
+            return None if row is None else blob(row[0])
 
     def claim(self, thread: str, name: str, until: float) -> bool:
         with self._file.writing() as db:
@@ -242,10 +249,8 @@ class SqliteStore:
 
     def rows(self, thread: str | None = None) -> Iterator[AskRow]:
         with self._file.reading() as db:
-            found = db.execute(
-                "SELECT detail FROM ask WHERE ? IS NULL OR thread = ? ORDER BY id", (thread, thread)
-            ).fetchall()
-        return (AskRow.from_dict(json.loads(detail)) for (detail,) in found)
+            found = db.execute("SELECT detail FROM ask WHERE ? IS NULL OR thread = ? ORDER BY id", (thread, thread))
+            return iter([AskRow.from_dict(json.loads(detail)) for (detail,) in found])
 
     def count(self, thread: str, turn: TurnReport) -> None:
         with self._file.writing() as db:
@@ -368,7 +373,7 @@ def _freeze(db: sqlite3.Connection, thread: str, removal: Removal) -> Removal | 
     row = db.execute(f"SELECT written, saved_bytes, decided_at, ending FROM removal WHERE {MATCH}", where).fetchone()
     if row is not None:
         written, saved, decided_at, ending = row
-        return Removal(removal.identity, bytes(written), saved, decided_at) if ending is None else None
+        return Removal(removal.identity, blob(written), saved, decided_at) if ending is None else None
     sha256 = removal.identity.sha256
     stored = db.execute(
         "SELECT 1 FROM payload WHERE thread = ? AND key = ? AND sha256 = ? AND content IS NOT NULL",
