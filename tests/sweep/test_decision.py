@@ -5,6 +5,8 @@ from collections import Counter
 
 import pytest
 from conversations import call, result, transcript, user
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cg.sweep import ask
 from cg.sweep.counters import Decline, Event
@@ -266,3 +268,26 @@ def test_the_form_in_the_question_drops_nothing_if_it_is_echoed() -> None:
     form = next(line for line in ask.REPLY.splitlines() if line.startswith("[{"))
     assert not of_text(form).drops
     assert labels(of_text(f"{form}\n[{DROP_0},{KEEP_1}]")) == ["t0"]
+
+
+PIECES = st.sampled_from(
+    ["[", "]", ",", "\n", "prose ", '{"i":0,"verdict":"keep"}', DROP_0, KEEP_1, '{"i":1,"needed_by":"none","verdict":"drop"}',
+     '{"i":2,"needed_by":"c","verdict":"drop"}', '{"i":9,"verdict":"drop"}', "{}", '{"i":2,"verdict":"trim"}', "<think>"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_whatever_the_reply_no_drop_is_invented_and_every_candidate_is_counted_once(text: str) -> None:
+    """Drops are a part of the decoder's; the outcomes of an answer with verdicts sum to what was offered."""
+    told = decode(text, range(3))
+    made = decide(OFFERED, told, "")
+    assert [OFFERED.index(one) for one in sorted(made.drops, key=OFFERED.index)] == list(told.drops)
+    outcomes = {
+        Decline.KEPT, Decline.DROP_REFUSED_OBLIGATION, Decline.VERDICT_UNUSABLE, Decline.VERDICT_CONFLICT,
+        Decline.VERDICT_MISSING,
+    }  # fmt: skip
+    if told.verdicts:
+        assert len(made.drops) + sum(made.declines[name] for name in outcomes) == 3
+
+
+OFFERED = inventory(3)

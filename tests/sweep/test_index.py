@@ -1,11 +1,8 @@
 """The co-reference index: what an output introduced, who used it, and the class that follows."""
 
-import json
-
 import pytest
 from conversations import call, result, say, transcript, user
 
-from cg.references import items
 from cg.sweep import index
 from cg.sweep.index import Standing
 
@@ -120,34 +117,3 @@ def test_arguments_that_cannot_be_decoded_are_no_failure() -> None:
     """Hostile depth reads as nothing."""
     assert index.decoded_arguments(b"[" * 200_000) is None
     assert list(index.strings(None)) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (b"", set()),
-        (b"plain words only", set()),
-        (b"a.b re-read x_ 1234 ab1", set()),
-        (b"fetch_rows\nfetchRows\nutf8 12345", {b"fetch_rows", b"fetchRows", b"utf8", b"12345"}),
-        (b"(hub.NewTranscript.)", {b"hub.NewTranscript", b"NewTranscript"}),
-        (b"src/cg/db_core.py:12", {b"db_core.py", b"db_core"}),
-        (b"x" * 65 + b"_1", set()),
-        (b"x" * 61 + b"_11", {b"x" * 61 + b"_11"}),
-        (b"\xff\xfe name_one\x00name_two", {b"name_one", b"name_two"}),
-        (b"   12\t  return the value of it all\r\n", {b"return the value of it all"}),
-        ("  7→return the value of it all".encode(), {b"return the value of it all"}),
-        (b"w " * 300, {(b"w " * 200)}),
-    ],
-)
-def test_items_are_names_and_lines(text: bytes, found: set[bytes]) -> None:
-    """What can be recognised again: words that are no plain words, and lines of 24 bytes with two words."""
-    assert items(text) == found
-
-
-def test_items_refuse_what_is_not_bytes() -> None:
-    """One type, no silent conversion."""
-    with pytest.raises(TypeError):
-        items("text")
-    with pytest.raises(TypeError):
-        items(None)
-    assert json.dumps(sorted(item.decode() for item in items(b"ab_cd"))) == '["ab_cd"]'

@@ -244,6 +244,9 @@ def test_counters_of_the_index_stand_on_the_line() -> None:
 
 
 def test_an_output_without_a_record_says_so_in_words() -> None:
-    """Never zeros, which would read as evidence."""
-    (one,), _ = found(outputs(10))
+    """Never zeros, which would read as evidence; nor where it introduced nothing that could be recognised."""
+    read = transcript(user("x"), call("a"), result("a", "plain words"), say("done"))
+    (one,), _ = found(read)
     assert inventory.line(0, one, index=index.Index({})).endswith("no index record, 1 turns since")
+    opaque = inventory.line(0, one, index=index.build(read))
+    assert opaque.endswith("nothing in it that could be recognised, 1 turns since")

@@ -1,20 +1,16 @@
 """Which tool outputs may be judged, which of them one ask takes, and the line that names each of them."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
-from cg.sweep.index import Index, Record, decoded_arguments, strings, turns_up_to
+from cg.sweep.index import Index, Record, Standing, decoded_arguments, strings, turns_up_to
 from cg.sweep.removal import EXPAND_TOOL, RECALL_TOOL
 from cg.sweep.transcript import ToolText, ToolUse, Transcript
 from cg.sweep.values import Thread
-
-if TYPE_CHECKING:
-    from cg.sweep.config import Config
 
 CUT = 90  # characters of an argument or a first line that a line shows: enough to tell one call from another
 NAME_CUT = 64  # characters of a tool's name or an id, the API's own limit
@@ -181,6 +177,8 @@ def evidence(record: Record | None, later_turns: int) -> str:
     """The index's counters in words; never zeros where it has no record."""
     if record is None:
         return f"no index record, {later_turns} turns since"
+    if record.standing is Standing.OPAQUE:
+        return f"nothing in it that could be recognised, {record.later_turns} turns since"
     last = "" if record.age is None else f", last {record.age} messages ago"
     return (
         f"introduced {record.introduced}, used {record.used_share:.0%} in {record.references} messages{last}, "
