@@ -7,16 +7,13 @@ import pytest
 from conversations import call, result, say, transcript, user
 
 from cg.sweep import ask, index
+from cg.sweep.config import Config
 from cg.sweep.inventory import eligible
 from cg.sweep.values import Thread
 
 
-class Floors:
-    min_tokens = 0
-
-
 def candidates(read):
-    return eligible(read, Thread(), Floors, 2.0)[0]
+    return eligible(read, Thread(), Config(min_tokens=0), 2.0)[0]
 
 
 READ = transcript(user("do it"), call("t0", path="a.py"), result("t0", "SECRET body"), say("done"))

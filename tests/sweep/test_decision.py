@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cg.sweep import ask
+from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.decision import Haystack, decide, haystack_of
 from cg.sweep.index import Index, Record, Standing
@@ -18,13 +19,11 @@ from cg.verdicts import Action, Decoded, Status, Verdict, decode
 from cg.verdicts import Counter as Told
 
 
-class Floors:
-    min_tokens = 0
-
-
 def inventory(n: int = 2):
     turns = [t for i in range(n) for t in (call(f"t{i}", path=f"{i}"), result(f"t{i}", f"text {i}"))]
-    return eligible(transcript(user("the release notes are still owed"), *turns), Thread(), Floors(), 2.0)[0]
+    return eligible(transcript(user("the release notes are still owed"), *turns), Thread(), Config(min_tokens=0), 2.0)[
+        0
+    ]
 
 
 def said(i, action, verdict="drop", needed_by="none", quote=None) -> Verdict:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conversations import call, result, say, transcript, user
@@ -35,7 +36,7 @@ def outputs(*sizes: int):
 
 
 def found(read, thread=None, **options):
-    floors = Floors(options.pop("min_tokens", 0))
+    floors: Any = Floors(options.pop("min_tokens", 0))
     return eligible(read, thread or Thread(), floors, RATIO, **options)
 
 

@@ -6,14 +6,11 @@ import pytest
 from conversations import call, result, say, transcript, user
 
 from cg.sweep import index, judge
+from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.index import Index, Record, Standing
 from cg.sweep.inventory import eligible
 from cg.sweep.values import Thread
-
-
-class Floors:
-    min_tokens = 0
 
 
 def outputs(n: int):
@@ -22,7 +19,7 @@ def outputs(n: int):
 
 
 def candidates(read):
-    return eligible(read, Thread(), Floors(), 2.0)[0]
+    return eligible(read, Thread(), Config(min_tokens=0), 2.0)[0]
 
 
 @pytest.mark.parametrize(("n", "dropped"), [(0, 0), (9, 0), (10, 0), (11, 1), (30, 20)])
