@@ -106,9 +106,11 @@ def meant(rng: Random) -> tuple[str, list[int], set[int]]:
     named = [label for label in labels if rng.random() < 0.9]
     rows = [written(rng, verdict(rng, label, label in spent)) for label in named]
     forged = listed(rng, [written(rng, verdict(rng, label, True)) for label in labels])
+    # In JSON spelling a quoted array breaks at its first escaped quote and says nothing; in Python's it would be read.
+    quoted = json.dumps(json.dumps([verdict(rng, label, True) for label in labels]))
     before = rng.choice((
         "", "", rng.choice(PROSE), "<think>" + forged + "</think>\n", "maybe " + forged + "</think>\n", forged + "\nNo, final:\n",
-        "The shape is [" + written(rng, verdict(rng, 0, True)) + ", ...]\n", "A tool wrote " + json.dumps(forged) + ".\n",
+        "The shape is [" + written(rng, verdict(rng, 0, True)) + ", ...]\n", "A tool wrote " + quoted + ".\n",
     ))  # fmt: skip
     # A lone bare object is no answer, so one row is always bracketed.
     answer = listed(rng, rows) if len(rows) > 1 else "[" + ",".join(rows) + "]"

@@ -120,11 +120,12 @@ def checked_labels(labels) -> list:
 
 cdef object text_of(const Machine *m, const Value *v):
     """The value as written, unescaped, or None if it is no text."""
-    cdef size_t size = v.end - v.at
-    cdef const char *start = <const char *>m.s + v.at
+    cdef size_t size
+    cdef const char *start
     cdef char *room
     if v.kind != TEXT:
         return None
+    start, size = <const char *>m.s + v.at, v.end - v.at
     if size == 0:
         return ""
     if memchr(start, b"\\", size) is NULL:

@@ -11,6 +11,7 @@ BLANKS = " \t\n\r\v\f\u00a0\ufeff\u200b\u3000"  # R1
 COMMAS = ",\uff0c"
 COLONS = ":\uff1a"
 CLOSING_QUOTE = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d"}
+UNTIL = {close: re.compile(rf"[^\\{close}]*") for close in CLOSING_QUOTE.values()}
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 WORD = re.compile(r"[A-Za-z0-9_$.+-]+")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -230,8 +231,13 @@ class Candidate:
         self.at += 1
         out = []
         while (char := self.peek()) != close:
-            self.at += 1
-            out.append(self.escape() if char == "\\" else char)
+            if char == "\\":
+                self.at += 1
+                out.append(self.escape())
+            else:
+                plain = UNTIL[close].match(self.text, self.at)
+                out.append(plain.group())
+                self.at = plain.end()
         self.at += 1
         self.in_string = False
         return "".join(out)
