@@ -21,10 +21,10 @@ def zipf_collection(n_docs: int, *, seed: int = 1) -> list[str]:
 
 
 def queries(texts: list[str], n: int, *, seed: int = 2) -> list[str]:
-    """`n` queries of two to eight words each, taken from one document."""
+    """`n` queries of two to eight distinct words each, taken from one document."""
     rng = random.Random(seed)
-    return [" ".join(rng.sample(words, min(len(words), rng.randint(2, 8)))) for words in _some(texts, n, rng)]
-
-
-def _some(texts: list[str], n: int, rng: random.Random) -> list[list[str]]:
-    return [rng.choice(texts).split() for _ in range(n)]
+    asked = []
+    for _ in range(n):
+        words = list(dict.fromkeys(rng.choice(texts).split()))
+        asked.append(" ".join(rng.sample(words, min(len(words), rng.randint(2, 8)))))
+    return asked
