@@ -20,6 +20,7 @@
 #define BM25_PRUNE_WORK 512      /* postings below which reading everything is cheaper than planning */
 #define BM25_SCAN 16384u         /* documents a span: 32 KiB of sums */
 #define BM25_SPARSE 1024u        /* postings in a span up to which they are walked again instead of all its sums */
+#define BM25_WORTH 384u         /* postings in a span from which a column is read rather than asked for each of them */
 #define BM25_SLACK 1e-9
 #define BM25_SCALE_ROOM 60000.0  /* of the 65,535 that a sum can hold; the rest is for rounding up */
 
@@ -94,15 +95,42 @@ static void bm25_try(Bm25Pruner *p, uint32_t d, uint32_t driver) {
     if (p->heap->n == p->heap->k && p->heap->hit[0].score > p->bar) p->bar = p->heap->hit[0].score;
 }
 
-/* The bound of a document: `known`, and of the terms from place `from` on what their columns say or the most. */
-BM25_INLINE int bm25_hopeless(const Bm25Pruner *p, double known, size_t from, uint32_t d) {
-    double bound = known + p->rest[from];
-    if (bound * (1 + BM25_SLACK) < p->bar) return 1;
-    for (size_t i = from; i < p->n; i++) {
-        const Bm25Cursor *c = &p->cursor[p->order[i]];
-        if (c->list == NULL || c->list->kind != BM25_COLUMN) continue;
-        bound -= p->most[p->order[i]] - c->weight * p->ix->column[c->list->base + d] / 255.0;
-        if (bound * (1 + BM25_SLACK) < p->bar) return 1;
+/* Terms that a bound does not know yet: columns first, which are asked at once, then lists, which are searched. */
+typedef struct { double total; size_t n; uint32_t term[BM25_PRUNE_TERMS]; } Bm25Unknown;
+
+BM25_INLINE int bm25_is_column(const Bm25Cursor *c) { return c->list && c->list->kind == BM25_COLUMN; }
+
+/* Gather the unknown among the places from..n of `order`; `known`, by cursor, marks the others. */
+static void bm25_unknown(const Bm25Pruner *p, size_t from, const uint8_t *known, Bm25Unknown *u) {
+    u->total = 0;
+    u->n = 0;
+    for (int columns = 1; columns >= 0; columns--)
+        for (size_t o = from; o < p->n; o++) {
+            uint32_t i = p->order[o];
+            if ((known && known[i]) || bm25_is_column(&p->cursor[i]) != columns) continue;
+            u->total += p->most[i];
+            u->term[u->n++] = i;
+        }
+}
+
+/* Can `known` and what the unknown terms say of document d not reach the bar? */
+BM25_INLINE int bm25_hopeless(const Bm25Pruner *p, double known, const Bm25Unknown *u, uint32_t d) {
+    double bound = known + u->total, bar = p->bar * (1 - BM25_SLACK);
+    const Bm25Index *ix = p->ix;
+    if (bound < bar) return 1;
+    for (size_t j = 0; j < u->n; j++) {
+        const Bm25Cursor *c = &p->cursor[u->term[j]];
+        uint32_t code;
+        if (c->list == NULL) {
+            code = bm25_short_find(ix, c, d) < 0 ? 0 : 255;
+        } else if (c->list->kind == BM25_COLUMN) {
+            code = ix->column[c->list->base + d];
+        } else {
+            int64_t at = bm25_list_find(ix, c->list, d);
+            code = at < 0 ? 0 : ix->list_code[at];
+        }
+        bound -= p->most[u->term[j]] - c->weight * code * (1 / 255.0);
+        if (bound < bar) return 1;
     }
     return 0;
 }
@@ -135,6 +163,8 @@ static void bm25_drive(Bm25Pruner *p, size_t place) {
     uint32_t i = p->order[place];
     const Bm25Cursor *c = &p->cursor[i];
     uint32_t windows = c->list ? ix->n_windows : 1;
+    Bm25Unknown others;
+    bm25_unknown(p, place + 1, NULL, &others);
     for (uint32_t w = 0; w < windows; w++) {
         uint64_t at = c->at, end = c->end;
         if (c->list) bm25_list_window(ix, c->list, w, &at, &end);
@@ -142,11 +172,11 @@ static void bm25_drive(Bm25Pruner *p, size_t place) {
             uint32_t d = c->list ? w * BM25_WINDOW + ix->list_doc[at] : ix->short_doc[at];
             double norm, tf;
             if (c->list) {
-                if (bm25_hopeless(p, c->weight * ix->list_code[at] / 255.0, place + 1, d)) continue;
+                if (bm25_hopeless(p, c->weight * ix->list_code[at] / 255.0, &others, d)) continue;
             } else {
                 norm = bm25_norm(ix, d);
                 tf = bm25_short_tf(ix, at);
-                if (bm25_hopeless(p, bm25_share(c->weight, tf, norm), place + 1, d)) continue;
+                if (bm25_hopeless(p, bm25_share(c->weight, tf, norm), &others, d)) continue;
             }
             bm25_try(p, d, i);
         }
@@ -218,36 +248,46 @@ static void bm25_set_scale(Bm25Pruner *p) {
         p->wq[p->order[i]] = (uint32_t)(p->cursor[p->order[i]].weight * p->scale) + 1;
 }
 
-/* The least sum that a document needs to reach the bar when terms from place `stop` on are not in it. */
-static uint16_t bm25_need(const Bm25Pruner *p, size_t stop) {
-    double need = (p->bar * (1 - BM25_SLACK) - p->rest[stop] * (1 + BM25_SLACK)) * p->scale * (255.0 / 256.0);
-    return need < 1 ? 1 : need > 65535 ? 65535 : (uint16_t)need;
-}
-
 typedef struct {                 /* one span being scanned */
     uint32_t base, count;        /* documents, and how many sums: whole groups of 64 */
-    size_t stop;                 /* place in `order` of the first term that is not read */
     uint16_t *sum;
-    double unit;                 /* score of one in a sum */
+    Bm25Unknown unknown;         /* terms that are not in the sums */
+    uint16_t need;               /* the least sum that reaches the bar `need_bar` */
+    double need_bar;
+    const uint8_t *column[BM25_PRUNE_TERMS];     /* what is in the sums: columns */
+    uint32_t wq[BM25_PRUNE_TERMS];
+    uint64_t rows[BM25_PRUNE_TERMS][2];          /* and rows of lists */
+    uint32_t list[BM25_PRUNE_TERMS];
+    size_t columns, lists;
+    uint64_t postings;
 } Bm25Span;
 
-static void bm25_consider(Bm25Pruner *p, Bm25Span *s, uint32_t i) {
-    double known = s->sum[i] * s->unit;
+/* Bring the least useful sum up to date with the bar. */
+BM25_INLINE void bm25_set_need(const Bm25Pruner *p, Bm25Span *s) {
+    double need = (p->bar * (1 - BM25_SLACK) - s->unknown.total * (1 + BM25_SLACK)) * p->scale * (255.0 / 256.0);
+    s->need = need < 1 ? 1 : need > 65535 ? 65535 : (uint16_t)need;
+    s->need_bar = p->bar;
+}
+
+BM25_INLINE void bm25_consider(Bm25Pruner *p, Bm25Span *s, uint32_t i) {
+    double known = s->sum[i] * (256.0 / 255.0) / p->scale;
     s->sum[i] = 0;               /* considered once */
-    if (!bm25_hopeless(p, known, s->stop, s->base + i)) bm25_try(p, s->base + i, BM25_EMPTY);
+    if (bm25_hopeless(p, known, &s->unknown, s->base + i)) return;
+    bm25_try(p, s->base + i, BM25_EMPTY);
+    if (p->bar > s->need_bar) bm25_set_need(p, s);
 }
 
 /* While the bar is low, the documents with the highest bounds come first: they lift it at once. */
 static void bm25_seed(Bm25Pruner *p, Bm25Span *s) {
     Bm25Hit room[BM25_PRUNE_K];
     Bm25Heap best = {room, 0, p->heap->k};
-    uint16_t need = bm25_need(p, s->stop);
+    uint16_t need = s->need;
     for (uint32_t g = 0; g < s->count; g += 64) {
         if (!bm25_reaches(s->sum + g, need)) continue;
         for (uint32_t i = g; i < g + 64; i++) {
             if (s->sum[i] < need) continue;
             bm25_offer(&best, s->sum[i], i);
-            if (best.n == best.k && best.hit[0].score + 1 > need) need = (uint16_t)(best.hit[0].score + 1 > 65535 ? 65535 : best.hit[0].score + 1);
+            if (best.n == best.k && best.hit[0].score >= need && best.hit[0].score < 65535) need = (uint16_t)(best.hit[0].score + 1);
         }
     }
     bm25_heap_sort(&best);
@@ -255,15 +295,10 @@ static void bm25_seed(Bm25Pruner *p, Bm25Span *s) {
 }
 
 static void bm25_sweep(Bm25Pruner *p, Bm25Span *s) {
-    uint16_t need = bm25_need(p, s->stop);
-    for (uint32_t g = 0; g < s->count; g += 64) {
-        if (!bm25_reaches(s->sum + g, need)) continue;
-        for (uint32_t i = g; i < g + 64; i++) {
-            if (s->sum[i] < need) continue;
-            bm25_consider(p, s, i);
-            need = bm25_need(p, s->stop);
-        }
-        if (p->scored > p->budget) return;
+    for (uint32_t g = 0; g < s->count && p->scored <= p->budget; g += 64) {
+        if (!bm25_reaches(s->sum + g, s->need)) continue;
+        for (uint32_t i = g; i < g + 64; i++)
+            if (s->sum[i] >= s->need) bm25_consider(p, s, i);
     }
 }
 
@@ -290,59 +325,66 @@ static void bm25_scatter(const Bm25Index *ix, uint64_t from, uint64_t to, uint32
 }
 
 /* A span that holds few postings and no column: they are walked again, and leave the sums clear behind them. */
-static void bm25_sweep_sparse(Bm25Pruner *p, Bm25Span *s, const uint64_t (*rows)[2], size_t n) {
+static void bm25_sweep_sparse(Bm25Pruner *p, Bm25Span *s) {
     uint32_t offset = s->base % BM25_WINDOW;
-    for (size_t j = 0; j < n; j++)
-        for (uint64_t r = rows[j][0]; r < rows[j][1]; r++) {
+    for (size_t j = 0; j < s->lists; j++)
+        for (uint64_t r = s->rows[j][0]; r < s->rows[j][1]; r++) {
             uint32_t i = p->ix->list_doc[r] - offset;
-            if (s->sum[i] >= bm25_need(p, s->stop)) bm25_consider(p, s, i);
+            if (s->sum[i] >= s->need) bm25_consider(p, s, i);
             s->sum[i] = 0;
         }
 }
 
+/* Choose what the sums of a span are made of: the terms before `stop`, and others where that costs little. */
+static void bm25_open_span(Bm25Pruner *p, Bm25Span *s, uint64_t base, size_t stop) {
+    const Bm25Index *ix = p->ix;
+    uint8_t known[BM25_PRUNE_TERMS] = {0};
+    s->base = (uint32_t)base;
+    s->count = ix->n_padded - base < BM25_SCAN ? (uint32_t)(ix->n_padded - base) : BM25_SCAN;
+    s->columns = s->lists = 0;
+    s->postings = 0;
+    for (size_t o = p->first; o < p->n; o++) {
+        uint32_t i = p->order[o];
+        const Bm25List *list = p->cursor[i].list;
+        if (list->kind == BM25_COLUMN) {
+            if (o >= stop && s->postings < BM25_WORTH) continue;
+            s->column[s->columns] = ix->column + list->base + base;
+            s->wq[s->columns++] = p->wq[i];
+        } else {
+            uint64_t *rows = s->rows[s->lists];
+            if (base % BM25_WINDOW == 0) bm25_list_window(ix, list, (uint32_t)(base / BM25_WINDOW), &p->at[i], &p->end[i]);
+            rows[0] = p->at[i];
+            rows[1] = p->at[i] = bm25_span_end(p, i, (uint32_t)base);
+            if (o >= stop && (rows[1] - rows[0]) > 2 * s->postings + 64 * s->columns) continue;
+            s->postings += rows[1] - rows[0];
+            s->list[s->lists++] = i;
+        }
+        known[i] = 1;
+    }
+    bm25_unknown(p, p->first, known, &s->unknown);
+    bm25_set_need(p, s);
+}
+
 /* Scan everything; 0 if so many documents had to be scored that plain reading is the better way. */
 static int bm25_scan(Bm25Pruner *p) {
-    const Bm25Index *ix = p->ix;
     uint16_t sum[BM25_SCAN];
     Bm25Span s;
+    size_t stop = p->n;
     int dirty = 1;
     bm25_set_scale(p);
     s.sum = sum;
-    s.unit = 256.0 / (255.0 * p->scale);
-    s.stop = p->n;
-    for (uint64_t base = 0; base < ix->n_docs; base += BM25_SCAN) {
-        const uint8_t *column[BM25_PRUNE_TERMS];
-        uint32_t wq[BM25_PRUNE_TERMS], which[BM25_PRUNE_TERMS];
-        uint64_t rows[BM25_PRUNE_TERMS][2], postings = 0;
-        size_t columns = 0, lists = 0;
-        while (s.stop > p->first && !bm25_hopeful(p, s.stop - 1)) s.stop--;
-        if (s.stop == p->first) return 1;
-        s.base = (uint32_t)base;
-        s.count = ix->n_padded - base < BM25_SCAN ? (uint32_t)(ix->n_padded - base) : BM25_SCAN;
-        for (size_t o = p->first; o < p->n; o++) {
-            uint32_t i = p->order[o];
-            const Bm25List *list = p->cursor[i].list;
-            if (list->kind == BM25_COLUMN) {
-                if (o < s.stop) { column[columns] = ix->column + list->base + base; wq[columns++] = p->wq[i]; }
-                continue;
-            }
-            if (base % BM25_WINDOW == 0) bm25_list_window(ix, list, (uint32_t)(base / BM25_WINDOW), &p->at[i], &p->end[i]);
-            if (o >= s.stop) continue;
-            rows[lists][0] = p->at[i];
-            rows[lists][1] = p->at[i] = bm25_span_end(p, i, (uint32_t)base);
-            if (rows[lists][0] == rows[lists][1]) continue;
-            postings += rows[lists][1] - rows[lists][0];
-            which[lists++] = i;
-        }
-        if (columns == 0 && postings == 0) continue;
-        if (columns) bm25_columns(sum, column, wq, columns, s.count);
+    for (uint64_t base = 0; base < p->ix->n_docs; base += BM25_SCAN) {
+        while (stop > p->first && !bm25_hopeful(p, stop - 1)) stop--;
+        if (stop == p->first) return 1;
+        bm25_open_span(p, &s, base, stop);
+        if (s.columns == 0 && s.postings == 0) continue;
+        if (s.columns) bm25_columns(sum, s.column, s.wq, s.columns, s.count);
         else if (dirty) memset(sum, 0, sizeof sum);
-        for (size_t j = 0; j < lists; j++)
-            bm25_scatter(ix, rows[j][0], rows[j][1], (uint32_t)(base % BM25_WINDOW), p->wq[which[j]], sum);
+        for (size_t j = 0; j < s.lists; j++)
+            bm25_scatter(p->ix, s.rows[j][0], s.rows[j][1], (uint32_t)(base % BM25_WINDOW), p->wq[s.list[j]], sum);
         if (p->heap->n < p->heap->k || base == 0) bm25_seed(p, &s);
-        dirty = columns || postings > BM25_SPARSE;
-        if (dirty) bm25_sweep(p, &s);
-        else bm25_sweep_sparse(p, &s, (const uint64_t(*)[2])rows, lists);
+        dirty = s.columns || s.postings > BM25_SPARSE;
+        if (dirty) bm25_sweep(p, &s); else bm25_sweep_sparse(p, &s);
         if (p->scored > p->budget) return 0;
     }
     return 1;
