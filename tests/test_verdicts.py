@@ -138,6 +138,8 @@ def test_a_keep_anywhere_vetoes_a_drop() -> None:
     """Lone objects, earlier arrays and objects behind a break can only object."""
     assert drops(f"[{keep(1)}]\n[{drop(0)},{drop(1)}]") == (0,)
     assert drops(f"{keep(1)} is sure.\n[{drop(0)},{drop(1)}]") == (0,)
+    assert drops(f'[{drop(0)},{drop(1)}] as {{"note":{keep(1)}}}') == (0,)
+    assert drops(f'[{drop(0)},{drop(1)}] as {{"note":{keep(1)} and so on') == (0,)
     assert drops(f'[{drop(0)},{drop(1)}] then [{{"i":5,"quote":"a "b"}}] {keep(1)}') == (0,)
 
 

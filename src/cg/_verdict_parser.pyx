@@ -85,7 +85,7 @@ cdef enum:
     TRUNCATED = 1
     UNPARSEABLE = 2
     WITHOUT_GIL = 4096      # bytes; below, letting the lock go costs more than the scan
-    SLACK = 16384           # bytes a growing buffer may stand above its content, or 1/64 of it
+    SLACK = 16384           # bytes a growing buffer may stand above its content, or 1/128 of it
 
 cdef enum Reason:
     NO_REASON, WAS_CUT, MALFORMED, EMPTY, NO_JSON, NO_VERDICT, LONE_OBJECT, LIMIT
@@ -258,7 +258,7 @@ cdef class Parser:
         if need < size:
             raise MemoryError("a reply past the address space")
         if need > self.room:
-            room = need + max(<size_t>SLACK, need >> 6) if self.room else need + 256
+            room = need + max(<size_t>SLACK, need >> 7) if self.room else need + 256
             grown = PyMem_RawRealloc(self.buffer, room)
             if grown is NULL:
                 raise MemoryError(f"a reply of {need} bytes")

@@ -5,7 +5,7 @@
 #include "verdict_answer.h"
 #include "verdict_scan.h"
 
-enum { MAX_LEVELS = 64, FRAMES = 4 * MAX_LEVELS };
+enum { MAX_LEVELS = 64, FRAMES = 2 * MAX_LEVELS };
 
 /* Work spent again behind stray quotes and deep brackets may be this many times the bytes before it; ordinary and
    hostile replies stay under 70, past it the reply is given up with reason `limit`. */
@@ -81,7 +81,7 @@ static inline Frame *frame_push(Machine *m, int is_object) {
     Frame *f = top_of(m);
     f->start = m->at;
     f->items = 0;
-    f->i.kind = f->needed_by.kind = f->quote.kind = f->verdict.kind = ABSENT;
+    f->needed_by.kind = f->quote.kind = f->verdict.kind = ABSENT;       /* `i` is guarded by label_kind */
     f->tally = NULL;
     f->best.tier = 0;
     f->best.tally = NULL;

@@ -100,6 +100,13 @@ static inline int action_of(const Frame *f) {
     return f->need == NEED_OTHER ? REFUSED : DROP;
 }
 
+/* R11: a complete verdict object that keeps or refuses its label objects to a drop of it, wherever it stands. */
+static void object_to(Machine *m, Rows *objections, const Frame *f) {
+    int action = action_of(f);
+    uint32_t row = f->label_kind == LABEL_INTEGER ? row_of(&m->offer, f->label) : NO_ROW;
+    if (row != NO_ROW && (action == KEEP || action == REFUSED)) rows_add(&m->offer, objections, row);
+}
+
 /* Count a complete verdict object; -1 without memory. */
 static int tally_object(Machine *m, Tally **where, Rows *objections, const Frame *f) {
     Offer *o = &m->offer;
@@ -191,6 +198,7 @@ static int close_top(Machine *m) {
     rows_move(&m->offer, &under->objections, &f->objections);
     if (under->is_object) {
         Value v = {f->start, m->at, CONTAINER};
+        if (f->is_object && f->is_verdict) object_to(m, &under->objections, f);
         record_value(m, under, &v);
         under->expect = AFTER_MEMBER;
         return 0;
