@@ -129,7 +129,7 @@ def test_a_truncated_file_is_refused(image, tmp_path):
 def test_a_flipped_bit_is_refused_wherever_it_is(image, tmp_path):
     rng = random.Random(2)
     spots = {*range(HEADER_SIZE), *rng.sample(range(HEADER_SIZE, len(image)), 200)}
-    spots -= set(range(HEADER_SIZE, (HEADER_SIZE + 63) & ~63))    # padding between header and sections says nothing
+    spots -= set(range(HEADER_SIZE, (HEADER_SIZE + 63) & ~63))  # padding between header and sections says nothing
     path = tmp_path / "flipped"
     for spot in spots:
         broken = bytearray(image)
@@ -176,9 +176,13 @@ def test_forged_content_is_refused_or_harmless(image, tmp_path, section):
         for _ in range(rng.choice([1, 1, 4])):
             spot = rng.randrange(start, max(start + 1, end - 8)) // WIDTHS[section] * WIDTHS[section]
             value = rng.choice([b"\0" * 4, b"\xff" * 4, rng.randbytes(4), b"\x01\0\0\0", b"\0\x01\0\0"])
-            forged[spot : spot + WIDTHS[section]] = value[: WIDTHS[section]].ljust(min(8, WIDTHS[section]), b"\0")[: WIDTHS[section]].ljust(WIDTHS[section], value[:1])
+            forged[spot : spot + WIDTHS[section]] = (
+                value[: WIDTHS[section]]
+                .ljust(min(8, WIDTHS[section]), b"\0")[: WIDTHS[section]]
+                .ljust(WIDTHS[section], value[:1])
+            )
         refusals += not survive(tmp_path / f"forged{round_ % 2}", resealed(forged, section))
-    assert refusals or section in (9, 10, 13)      # a code or tf may be any number: it changes scores and nothing else
+    assert refusals or section in (9, 10, 13)  # a code or tf may be any number: it changes scores and nothing else
 
 
 def resealed(forged, section):

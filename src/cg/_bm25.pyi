@@ -8,6 +8,7 @@ import numpy.typing
 __all__ = ["BM25Index", "Hits", "tokenize"]
 
 def tokenize(text: str) -> list[str]: ...
+
 @final
 class Hits:
     def __len__(self) -> int: ...

@@ -1,6 +1,6 @@
 """Kill processes that remove, at random moments, and look at what they left; run as a script, prints one JSON line.
 
-    python store_under_fire.py FILE KILLS SEED
+python store_under_fire.py FILE KILLS SEED
 """
 
 import hashlib

@@ -230,6 +230,7 @@ def test_a_forked_child_uses_connections_of_its_own(store: SqliteStore) -> None:
 
 # -- no room, no right to write ----------------------------------------------------------------------------------------
 
+
 @posix
 def test_a_full_disk_refuses_originals_and_keeps_what_stands(path: Path) -> None:
     """The put answers with nothing, no decision follows, and what was stored before still comes back."""
