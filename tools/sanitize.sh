@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(mktemp -d) && trap 'rm -rf "$build"' EXIT
-cp -r pyproject.toml setup.py README.md LICENSE src tests "$build"
+cp -r pyproject.toml setup.py README.md LICENSE src tests docs examples "$build"
 cd "$build" && rm -f src/cg/*.so
 CG_SANITIZE=1 python setup.py -q build_ext --inplace
 tests=("$@")
