@@ -1,8 +1,11 @@
 """Spend a language model's context window well: bounded-damage retrieval hints, and a sweep of spent tool outputs."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # a type checker takes it as true; importing `typing` would double what `import cg` costs
 if TYPE_CHECKING:
+    from typing import Any
+
     from cg.bm25 import BM25Index as BM25Index
 
 __all__ = ["BM25Index", "__version__"]

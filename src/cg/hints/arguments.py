@@ -1,8 +1,11 @@
 """The command line of `cg-hints`: flags, their ranges, and the help that documents every code."""
 
+from __future__ import annotations
+
 import argparse
 from typing import NoReturn
 
+from cg.hints.flags import Flags
 from cg.hints.limits import MAX_TIMEOUT_S
 from cg.hints.refusal import Code, Refusal
 
@@ -56,9 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--first", choices=("hints", "baseline"), default="hints", help="which list opens each round (default: hints)"
-    )
+    parser.add_argument("--first", choices=("hints", "baseline"), help="which list opens each round (default: hints)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--lines", action="store_true", help="one request a line, one answer a line, in order")
     form.add_argument("--table", action="store_true", help="print a table for people instead of JSON")
@@ -76,14 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+def parse_arguments(arguments: list[str]) -> Flags:
     """The checked flags; raises Refusal(USAGE), and SystemExit(0) after --help."""
     parser = _parser()
-    flags = parser.parse_args(arguments)
+    flags = parser.parse_args(arguments, Flags())  # what it holds already is not overwritten by a default
     if flags.verify is None and (flags.budget is not None or flags.timeout is not None):
         parser.error("--budget and --timeout need --verify")
     if flags.verify is not None and flags.table:
         parser.error("--verify and --table do not go together")
-    if flags.timeout is None:
-        flags.timeout = 30.0
     return flags

@@ -1,23 +1,28 @@
 """A catalog is the documents of one snapshot with their index; a bounded cache keeps the last few."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from sys import getsizeof
-from typing import NamedTuple
 
 from cg.bm25 import BM25Index
 from cg.hints.limits import MAX_CACHED_BYTES, MAX_CACHED_CATALOGS
+from cg.hints.record import Record
 from cg.hints.refusal import Code, Refusal
-from cg.hints.request import Document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cg.hints.request import Document
 
 
-class Catalog(NamedTuple):
+class Catalog(Record):
     """The documents in the caller's order and the index over their texts."""
 
     documents: tuple[Document, ...]
     bm25: BM25Index
 
 
-class Ranked(NamedTuple):
+class Ranked(Record):
     """One document's place in the lexical order: position in the catalog, rank from 1, score."""
 
     position: int

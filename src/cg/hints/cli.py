@@ -3,27 +3,33 @@
 Start-up is most of what one small request costs, so what only some runs need is imported where it is needed.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
-from argparse import Namespace
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, BinaryIO
 
-from cg.hints.arguments import parse_arguments
-from cg.hints.catalog import Catalog, CatalogCache, build_catalog
+from cg.hints.catalog import CatalogCache, build_catalog
+from cg.hints.flags import Flags
+from cg.hints.limits import DEFAULT_TIMEOUT_S
 from cg.hints.ordering import order
 from cg.hints.reading import read_body, read_lines
 from cg.hints.refusal import Code, Refusal
-from cg.hints.request import Request, read_request
+from cg.hints.request import read_request
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import BinaryIO
+
+    from cg.hints.catalog import Catalog
+    from cg.hints.request import Request
     from cg.hints.verify import Outcome
+
+    Verifier = Callable[[Request, Catalog], Outcome]
 
 EXIT_FAULT, EXIT_REFUSED, EXIT_INTERRUPTED, EXIT_PIPE = 1, 2, 130, 141
 _EXIT_OF_RESULT = {"found": 0, "absent": 3, "incomplete": 4}
-
-Verifier = Callable[[Request, Catalog], "Outcome"]
 
 
 def _line(value: Mapping[str, object]) -> bytes:
@@ -41,26 +47,35 @@ def _stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _verifier(flags: Namespace) -> Verifier:
+def _flags(arguments: list[str]) -> Flags:
+    if not arguments:
+        return Flags()  # the common case does without argparse, which costs as much as the rest of the command
+    from cg.hints.arguments import parse_arguments
+
+    return parse_arguments(arguments)
+
+
+def _verifier(command: str, flags: Flags) -> Verifier:
     """A function that checks the candidates of one request; what it remembers lasts as long as it does."""
     import signal
 
     from cg.hints.command import CommandCheck
     from cg.hints.verify import CheckMemory, subjects, verify
 
-    check, memory = CommandCheck(flags.verify, flags.timeout), CheckMemory()
+    timeout_s = DEFAULT_TIMEOUT_S if flags.timeout is None else flags.timeout
+    check, memory = CommandCheck(command, timeout_s), CheckMemory()
     # Ended politely, the run unwinds and so takes the running check and all that it started with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
-    def run(request: Request, catalog: Catalog) -> "Outcome":
+    def run(request: Request, catalog: Catalog) -> Outcome:
         return verify(subjects(request, order(request, flags.first, catalog)), check, flags.budget, memory)
 
     return run
 
 
-def _answer_one(flags: Namespace, out: BinaryIO) -> int:
+def _answer_one(flags: Flags, out: BinaryIO) -> int:
     """Answer the one request on stdin; returns the exit code."""
-    verifier = _verifier(flags) if flags.verify is not None else None
+    verifier = _verifier(flags.verify, flags) if flags.verify is not None else None
     request = read_request(read_body(_stdin()))
     if verifier is not None:
         outcome = verifier(request, build_catalog(request.documents))
@@ -76,9 +91,9 @@ def _answer_one(flags: Namespace, out: BinaryIO) -> int:
     return 0
 
 
-def _answer_lines(flags: Namespace, out: BinaryIO) -> int:
+def _answer_lines(flags: Flags, out: BinaryIO) -> int:
     """Answer each line of stdin before the next is read; returns the exit code."""
-    verifier = _verifier(flags) if flags.verify is not None else None
+    verifier = _verifier(flags.verify, flags) if flags.verify is not None else None
     cache = CatalogCache()
 
     def answer(line: bytes) -> Mapping[str, object]:
@@ -115,7 +130,7 @@ def _report(refusal: Refusal, code: int) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit code (see `cg-hints --help`)."""
     try:
-        flags = parse_arguments(arguments)
+        flags = _flags(sys.argv[1:] if arguments is None else arguments)
         if sys.stdout is None:
             return EXIT_PIPE
         run = _answer_lines if flags.lines else _answer_one

@@ -1,11 +1,15 @@
 """Alternation: mix an outside ordering into a baseline so that a bad one costs at most a factor of two."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Literal, TypeVar
+from __future__ import annotations
 
-Item = TypeVar("Item", bound=Hashable)
-Source = Literal["hint", "bm25"]
-First = Literal["hints", "baseline"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from typing import Literal, TypeVar
+
+    Item = TypeVar("Item", bound=Hashable)
+    Source = Literal["hint", "bm25"]
+    First = Literal["hints", "baseline"]
 
 
 def _unseen(items: Iterable[Item], seen: set[Item]) -> Iterator[Item]:

@@ -1,10 +1,19 @@
 """A request in, a response out: the lexical order with the hints mixed in."""
 
-from typing import Literal, TypedDict
+from __future__ import annotations
 
-from cg.hints.catalog import Catalog, build_catalog, ranking
-from cg.hints.combine import First, Source, interleave_with_source
-from cg.hints.request import Request
+from cg.hints.catalog import build_catalog, ranking
+from cg.hints.combine import interleave_with_source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypedDict
+
+    from cg.hints.catalog import Catalog
+    from cg.hints.combine import First, Source
+    from cg.hints.request import Request
+else:
+    TypedDict = dict  # what a typed dictionary is at run time, without importing `typing`
 
 
 class Candidate(TypedDict):

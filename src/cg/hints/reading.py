@@ -1,10 +1,14 @@
 """Requests from a byte stream, never holding more than one of the largest allowed size."""
 
-from collections.abc import Iterator
-from typing import BinaryIO
+from __future__ import annotations
 
 from cg.hints.limits import MAX_REQUEST_BYTES
 from cg.hints.refusal import Code, Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
 
 _SKIP_BYTES = 65_536  # read at once while the rest of an overlong line is thrown away
 

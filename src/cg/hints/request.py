@@ -7,25 +7,31 @@ allows it and refuses at the first character that cannot belong: memory stays ne
 refusal knows its path. Strings are decoded by the standard library's own scanner.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from json.decoder import WHITESPACE, JSONDecodeError, scanstring  # type: ignore[attr-defined]
-from typing import Any, NamedTuple, NoReturn
 
 from cg.hints.limits import MAX_DOCUMENTS, MAX_QUERY_BYTES, MAX_REQUEST_BYTES, MAX_TEXT_BYTES
+from cg.hints.record import Record
 from cg.hints.refusal import Code, Refusal, field_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
 _KINDS = {'"': "a string", "{": "an object", "[": "an array", "t": "true", "f": "false", "n": "null"}
 _NUMBER_STARTS = frozenset("-0123456789")
 
 
-class Document(NamedTuple):
+class Document(Record):
     """One entry of the catalog: an opaque id and the text that is searched."""
 
     id: str
     text: str
 
 
-class Hints(NamedTuple):
+class Hints(Record):
     """An outside ordering of some of the ids, bound to the snapshot and the query it was made for."""
 
     snapshot_id: str
@@ -33,7 +39,7 @@ class Hints(NamedTuple):
     ids: tuple[str, ...]
 
 
-class Request(NamedTuple):
+class Request(Record):
     """A request that has passed every check of the contract."""
 
     snapshot_id: str

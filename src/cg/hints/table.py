@@ -1,8 +1,12 @@
 """The response as a table for people."""
 
+from __future__ import annotations
+
 import unicodedata
 
-from cg.hints.ordering import Response
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cg.hints.ordering import Response
 
 _ID_COLUMNS = 48  # leaves the other columns on an 80-column screen
 

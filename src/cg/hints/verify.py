@@ -1,13 +1,22 @@
 """Check candidates in order until one is found, and never guess: what was not checked is not claimed."""
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
 from enum import Enum
 from hashlib import sha256
-from typing import Literal, NamedTuple, TypedDict
 
 from cg.hints.limits import MAX_REMEMBERED_CHECKS
-from cg.hints.ordering import Candidate, Response
-from cg.hints.request import Request
+from cg.hints.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Literal, TypedDict
+
+    from cg.hints.ordering import Candidate, Response
+    from cg.hints.request import Request
+else:
+    TypedDict = dict  # what a typed dictionary is at run time, without importing `typing`
 
 
 class Answer(Enum):
@@ -31,10 +40,11 @@ class Subject(TypedDict):
     bm25_score: float
 
 
-Check = Callable[[Subject], Answer]
+if TYPE_CHECKING:
+    Check = Callable[[Subject], Answer]
 
 
-class Outcome(NamedTuple):
+class Outcome(Record):
     """`id` is the candidate that was found, else None; `checks` counts the checks that were made for it."""
 
     result: Literal["found", "absent", "incomplete"]
