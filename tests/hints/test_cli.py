@@ -272,3 +272,38 @@ def test_a_closed_standard_input_is_refused() -> None:
         ["/bin/sh", "-c", 'exec "$0" -m cg.hints.cli <&-', sys.executable], capture_output=True, timeout=60
     )
     assert error_of(result)["code"] == "invalid_json"
+
+
+@POSIX
+@pytest.mark.parametrize("sink", ["2>/dev/full", "2>&-"])
+def test_a_refusal_that_cannot_be_told_is_still_exit_2(sink: str) -> None:
+    """A full disk or a closed descriptor behind stderr changes nothing of the answer."""
+    if "full" in sink and not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    script = f'exec "$0" -m cg.hints.cli {sink}'
+    result = subprocess.run(["/bin/sh", "-c", script, sys.executable], input=b"x", capture_output=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (2, b"", b"")
+
+
+@POSIX
+def test_a_refusal_whose_reader_went_away_is_still_exit_2() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cg.hints.cli"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stderr
+    process.stderr.close()
+    process.stderr = None
+    out, _ = process.communicate(b"x", timeout=60)
+    assert (process.returncode, out) == (2, b"")
+
+
+@POSIX
+def test_an_argument_that_is_not_utf8_is_refused() -> None:
+    command = [os.fsencode(sys.executable), b"-m", b"cg.hints.cli", b"--\xff"]
+    error = error_of(subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60))
+    assert error["code"] == "usage" and "\\udcff" in error["message"]
+
+
+def test_a_long_argument_is_not_repeated_in_full(cg_hints: Any) -> None:
+    error = error_of(cg_hints("--verify", "true", "--budget", "9" * 5000))
+    assert error["code"] == "usage" and len(error["message"]) < 400

@@ -22,10 +22,14 @@ error codes:
 """
 
 
+_SHOWN_CHARACTERS = 300  # of a message that quotes what was typed; one short line, however long the argument
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """A wrong command line is refused in the same form as a wrong request."""
-        raise Refusal(Code.USAGE, message)
+        text = message.encode("utf-8", "backslashreplace").decode()  # arguments that are not UTF-8 come as surrogates
+        raise Refusal(Code.USAGE, text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
 
 
 def _positive(text: str) -> int:

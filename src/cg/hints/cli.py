@@ -20,7 +20,7 @@ from cg.hints.request import read_request
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import BinaryIO
+    from typing import BinaryIO, TextIO
 
     from cg.hints.catalog import Catalog
     from cg.hints.request import Request
@@ -121,9 +121,19 @@ def _describe(fault: BaseException) -> str:
     return f"{type(fault).__name__}{place}"
 
 
+def _discard(stream: TextIO) -> None:
+    """Give what `stream` still buffers nowhere to fail: the interpreter would try again, and complain, at its end."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, stream.fileno())
+    os.close(sink)
+
+
 def _report(refusal: Refusal, code: int) -> int:
     if sys.stderr is not None:
-        _write(sys.stderr.buffer, _line(refusal.to_dict()))
+        try:
+            _write(sys.stderr.buffer, _line(refusal.to_dict()))
+        except OSError:  # nobody to tell, or no room: the exit code still says it
+            _discard(sys.stderr)
     return code
 
 
@@ -140,8 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered has no reader: without this the interpreter would try again, and complain, at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return EXIT_PIPE
     except Exception as fault:
         return _report(Refusal(Code.INTERNAL, _describe(fault)), EXIT_FAULT)
