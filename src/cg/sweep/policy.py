@@ -173,8 +173,10 @@ class Core:
 
     def _candidates(self, work: Work, *, waiting: bool) -> tuple[Candidate, ...]:
         """The outputs that may be judged; with `waiting`, those that were judged already and wait to be applied."""
-        thread = replace(work.thread, pending={}) if waiting else work.thread
-        found, declines = eligible(work.transcript, thread, self.config, ratio(thread))
+        thread, config = work.thread, self.config
+        if waiting:  # judged already: the floor decides who is asked about, and the ratio it counts with moves on
+            thread, config = replace(thread, pending={}), replace(config, min_tokens=0)
+        found, declines = eligible(work.transcript, thread, config, ratio(thread))
         work.tally.declines.update(declines)
         frozen = {text.identity for text in work.frozen}
         return tuple(
