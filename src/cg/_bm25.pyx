@@ -8,7 +8,8 @@ bm25_build.h and bm25_layout.h, exhaustive scoring in bm25_score.h, skipping in 
 import os
 import unicodedata
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
+from cpython.buffer cimport PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cython cimport final, freelist
@@ -69,6 +70,7 @@ cdef extern from "bm25_query.h" nogil:
     ctypedef struct Bm25Answer:
         Bm25Hit *hit
         size_t n
+        int skipped
     int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int ascii, Bm25Terms *q)
     void bm25_terms_free(Bm25Terms *q)
     int bm25_plan(const Bm25Index *ix, const Bm25Terms *q, Bm25Plan *plan)
@@ -565,7 +567,6 @@ cdef class BM25Index:
 
     def save(self, path):
         """Write the index to one file, which appears under its name only when it is complete."""
-        cdef uint64_t n = self.ix.head.file_bytes
         path = os.fspath(path)
         temporary = f"{os.fsdecode(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
         try:
@@ -667,6 +668,19 @@ cdef BM25Index opened(object data, bint copy, str where):
     if wrong is not NULL:
         raise ValueError(f"{where}not a usable index: {wrong.decode()}")
     return index
+
+
+def _is_skipping(BM25Index index not None, str query not None, k):
+    """Do bounds choose what search(query, k) reads? False where every posting is read after all (tests only)."""
+    cdef uint64_t checked = checked_k(k)
+    cdef Bm25Plan plan
+    cdef Bm25Answer answer
+    index.plan(query, &plan)
+    if not bm25_search(&index.ix, &plan, checked, &answer):
+        answer.skipped = 0
+    bm25_plan_free(&plan)
+    bm25_answer_free(&answer)
+    return answer.skipped != 0
 
 
 def _from_bytes(data):

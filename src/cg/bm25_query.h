@@ -96,8 +96,8 @@ static int bm25_plan(const Bm25Index *ix, const Bm25Terms *q, Bm25Plan *plan) {
 
 static void bm25_plan_free(Bm25Plan *plan) { if (plan->cursor != plan->few) free(plan->cursor); }
 
-/* Hits of a query; `hit` is `few` or owned. */
-typedef struct { Bm25Hit *hit; size_t n; Bm25Hit few[BM25_FEW]; } Bm25Answer;
+/* Hits of a query; `hit` is `few` or owned. `skipped`: bounds chose what was read (told to tests alone). */
+typedef struct { Bm25Hit *hit; size_t n; int skipped; Bm25Hit few[BM25_FEW]; } Bm25Answer;
 
 static void bm25_answer_free(Bm25Answer *a) { if (a->hit != a->few) free(a->hit); }
 
@@ -107,6 +107,7 @@ static int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answ
     Bm25Heap heap;
     a->hit = a->few;
     a->n = 0;
+    a->skipped = 0;
     if (k > most) k = most;
     if (k == 0) return 1;
     if (ix->n_docs <= BM25_FEW) {                /* everything fits: no heap, one short sort */
@@ -128,7 +129,8 @@ static int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answ
     heap.hit = a->hit;
     heap.n = 0;
     heap.k = (size_t)k;
-    if (!bm25_prune(ix, plan->cursor, plan->n, plan->work, &heap)) bm25_exhaust(ix, plan->cursor, plan->n, 0, &heap);
+    a->skipped = bm25_prune(ix, plan->cursor, plan->n, plan->work, &heap);
+    if (!a->skipped) bm25_exhaust(ix, plan->cursor, plan->n, 0, &heap);
     bm25_heap_sort(&heap);
     a->n = heap.n;
     return 1;
