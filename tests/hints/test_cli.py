@@ -190,8 +190,12 @@ MEASURE = """
 import resource, sys
 from cg.hints.cli import main
 code = main(sys.argv[1:])
-scale = 1 if sys.platform == "darwin" else 1024
-sys.stderr.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale}\\n")
+try:  # ru_maxrss of Linux starts at what the parent had when it started us, which would hide our own peak
+    status = open("/proc/self/status").read()
+    peak = int(status.split("VmHWM:")[1].split()[0]) * 1024
+except (OSError, IndexError):
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+sys.stderr.write(f"{peak}\\n")
 sys.exit(code)
 """
 
