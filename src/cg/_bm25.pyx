@@ -51,15 +51,18 @@ cdef extern from "bm25_check.h" nogil:
         const uint8_t *image
         const Bm25Header *head
         uint32_t n_docs, n_terms, n_classes, n_weights
+        const uint32_t *term_row
         double k1, b
         double *norm
         double *weight
+        double *share
     int bm25_attach(Bm25Index *ix, const uint8_t *image)
     void bm25_seal(const uint8_t *image, Bm25Header *sealed)
     const char *bm25_check_header(const uint8_t *image, uint64_t n)
     const char *bm25_check_content(const Bm25Index *ix)
 
 cdef extern from "bm25_query.h" nogil:
+    int bm25_derive(Bm25Index *ix)
     ctypedef struct Bm25Hit:
         double score
         uint32_t doc
@@ -82,6 +85,7 @@ cdef extern from "bm25_query.h" nogil:
 
 cdef extern from "bm25_python.h":
     const char *bm25_ascii(object text, Py_ssize_t *n)
+    list bm25_pairs(const uint32_t *doc, const double *score, Py_ssize_t n)
 
 __all__ = ["BM25Index", "Hits", "tokenize"]
 
@@ -220,8 +224,7 @@ cdef class Hits:
 
     def tolist(self):
         """A list of (document, score) tuples."""
-        cdef Py_ssize_t i
-        return [(self.doc[i], self.score[i]) for i in range(self.n)]
+        return bm25_pairs(self.doc, self.score, self.n)
 
     @property
     def docs(self):
@@ -332,6 +335,14 @@ cdef double checked(object value, str name, double most) except -1:
 
 
 cdef uint64_t checked_k(object k) except? 0:
+    cdef int64_t number
+    if type(k) is int:
+        try:
+            number = k
+        except OverflowError:
+            number = MOST_DOCS if k > 0 else -1
+        if number >= 0:
+            return <uint64_t>min(number, <int64_t>MOST_DOCS)
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"k must be an int, not {type(k).__name__}")
     if k < 0:
@@ -438,12 +449,13 @@ cdef class BM25Index:
         checked_k1 = checked(k1, "k1", 1000)
         checked_b = checked(b, "b", 1)
         self.owned = built(texts, checked_k1, checked_b, progress, <uint64_t>(<int64_t>hash(f"{id(self)}")))
-        if bm25_attach(&self.ix, self.owned):
+        if bm25_attach(&self.ix, self.owned) or bm25_derive(&self.ix):
             raise MemoryError("tables of an index")
 
     def __dealloc__(self):
         free(self.ix.norm)
         free(self.ix.weight)
+        free(self.ix.share)
         free(self.owned)
         if self.viewed:
             PyBuffer_Release(&self.view)
@@ -462,6 +474,8 @@ cdef class BM25Index:
     def nbytes(self):
         """Bytes of the index: the image, which is also its file, and the tables derived from it."""
         cdef uint64_t derived = 8 * (<uint64_t>self.ix.n_classes + self.ix.n_weights)
+        if self.ix.share is not NULL:
+            derived += 8 * <uint64_t>self.ix.term_row[self.ix.n_terms]
         return (self.ix.head.file_bytes if self.ix.head is not NULL else 0) + derived
 
     @property
@@ -663,6 +677,8 @@ cdef BM25Index opened(object data, bint copy, str where):
             ok = bm25_attach(&index.ix, image) == 0
             if ok:
                 wrong = bm25_check_content(&index.ix)
+                if wrong is NULL:
+                    ok = bm25_derive(&index.ix) == 0
     if not ok:
         raise MemoryError("tables of an index")
     if wrong is not NULL:

@@ -80,6 +80,8 @@ typedef struct {
     double k1, b;
     double *norm;         /* [n_classes]  k1 * (1 - b + b * dl / avgdl); owned */
     double *weight;       /* [n_weights]  by document frequency; owned */
+    double *share;        /* [rows]  shares of the short rows, where bm25_derive found them worth keeping; owned */
+    double ratio[256];    /* [code]  code / (255 - code) */
     uint32_t n_weights;
 } Bm25Index;
 
@@ -117,10 +119,12 @@ BM25_INLINE double bm25_average(uint64_t n_tokens, uint64_t n_docs) {
 }
 
 /* tf as the code and the norm tell it; the builder keeps a code only if this gives the tf it stands for. */
-BM25_INLINE double bm25_decode(uint32_t code, double norm) {
-    double x = norm * ((double)code / (255.0 - (double)code)) * (1.0 + 1e-12);
+BM25_INLINE double bm25_decode_ratio(double ratio, double norm) {
+    double x = norm * ratio * (1.0 + 1e-12);
     return (double)(int64_t)x;
 }
+BM25_INLINE double bm25_ratio(uint32_t code) { return (double)code / (255.0 - (double)code); }
+BM25_INLINE double bm25_decode(uint32_t code, double norm) { return bm25_decode_ratio(bm25_ratio(code), norm); }
 
 static uint32_t bm25_exception(const Bm25Index *ix, uint64_t key) {
     uint64_t lo = 0, hi = ix->n_exceptions;
@@ -171,6 +175,8 @@ static int bm25_attach(Bm25Index *ix, const uint8_t *image) {
     ix->k1 = h->k1;
     ix->b = h->b;
     ix->n_weights = (ix->n_docs < BM25_SMALL_DF ? ix->n_docs : BM25_SMALL_DF) + 1;
+    ix->share = NULL;
+    for (uint32_t i = 0; i < 256; i++) ix->ratio[i] = i < BM25_ESCAPE ? bm25_ratio(i) : 0;
     ix->norm = (double *)malloc((ix->n_classes + 1) * sizeof(double));
     ix->weight = (double *)malloc(ix->n_weights * sizeof(double));
     if (!ix->norm || !ix->weight) return -1;

@@ -1,4 +1,4 @@
-/* The text of a str without a copy, where the interpreter's interface allows it. */
+/* What goes past Cython's own conversions: the text of a str without a copy, and pairs made in one pass. */
 #ifndef BM25_PYTHON_H
 #define BM25_PYTHON_H
 
@@ -15,6 +15,31 @@ static const char *bm25_ascii(PyObject *text, Py_ssize_t *n) {
     *n = PyUnicode_GET_LENGTH(text);
     return (const char *)PyUnicode_1BYTE_DATA(text);
 #endif
+}
+
+#ifdef Py_LIMITED_API
+#define BM25_PUT_PAIR(pair, at, x) PyTuple_SetItem(pair, at, x)
+#define BM25_PUT_ITEM(list, at, x) PyList_SetItem(list, at, x)
+#else
+#define BM25_PUT_PAIR(pair, at, x) PyTuple_SET_ITEM(pair, at, x)
+#define BM25_PUT_ITEM(list, at, x) PyList_SET_ITEM(list, at, x)
+#endif
+
+/* A new list of n (document, score) tuples; NULL with MemoryError set if memory is short. */
+static PyObject *bm25_pairs(const uint32_t *doc, const double *score, Py_ssize_t n) {
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *d = PyLong_FromUnsignedLong(doc[i]), *s = PyFloat_FromDouble(score[i]), *pair = PyTuple_New(2);
+        if (!d || !s || !pair) {
+            Py_XDECREF(d); Py_XDECREF(s); Py_XDECREF(pair);
+            Py_CLEAR(list);
+            break;
+        }
+        BM25_PUT_PAIR(pair, 0, d);
+        BM25_PUT_PAIR(pair, 1, s);
+        BM25_PUT_ITEM(list, i, pair);
+    }
+    return list;
 }
 
 #endif

@@ -110,18 +110,20 @@ static int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answ
     a->skipped = 0;
     if (k > most) k = most;
     if (k == 0) return 1;
-    if (ix->n_docs <= BM25_FEW) {                /* everything fits: no heap, one short sort */
-        a->n = bm25_collect(ix, plan->cursor, plan->n, a->hit);
-        bm25_insertion_sort(a->hit, a->n);
-        if (a->n > k) a->n = k;
+    if (ix->share) {
+        uint32_t doc[BM25_FEW_DOCS];
+        double score[BM25_FEW_DOCS];
+        size_t n = bm25_rank_few(ix, plan->cursor, plan->n, doc, score);
+        a->n = n < k ? n : (size_t)k;
+        for (size_t i = 0; i < a->n; i++) { a->hit[i].score = score[i]; a->hit[i].doc = doc[i]; }
         return 1;
     }
     if (k > BM25_FEW) {
         int all = k == most && k > 1024;
-        a->hit = (Bm25Hit *)malloc((size_t)k * sizeof(Bm25Hit) * (all ? 2 : 1));
+        a->hit = (Bm25Hit *)malloc(((size_t)k + 1) * sizeof(Bm25Hit) * (all ? 2 : 1));
         if (!a->hit) { a->hit = a->few; return 0; }
         if (all) {
-            a->n = bm25_collect(ix, plan->cursor, plan->n, a->hit);
+            a->n = bm25_collect(ix, plan->cursor, plan->n, a->hit, NULL);
             bm25_sort_hits(a->hit, a->hit + a->n, a->n);
             return 1;
         }
@@ -140,17 +142,12 @@ static int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answ
 static int bm25_rank(const Bm25Index *ix, Bm25Plan *plan, uint32_t *doc, double *score) {
     uint64_t most = plan->postings < ix->n_docs ? plan->postings : ix->n_docs;
     Bm25Hit few[BM25_FEW * 2], *hit = few;
-    size_t n, at;
-    uint32_t next = 0;
-    if (most > BM25_FEW) hit = (Bm25Hit *)malloc((size_t)most * 2 * sizeof(Bm25Hit));
+    size_t n = 0;
+    if (ix->share) { bm25_rank_few(ix, plan->cursor, plan->n, doc, score); return 1; }
+    if (most >= BM25_FEW) hit = (Bm25Hit *)malloc(((size_t)most + 1) * 2 * sizeof(Bm25Hit));
     if (!hit) return 0;
-    n = most ? bm25_collect(ix, plan->cursor, plan->n, hit) : 0;
-    at = n;
-    for (size_t i = 0; i < n; i++) {
-        while (next < hit[i].doc) doc[at++] = next++;
-        next++;
-    }
-    while (next < ix->n_docs) doc[at++] = next++;
+    n = bm25_collect(ix, plan->cursor, plan->n, hit, doc);
+    memmove(doc + n, doc, (ix->n_docs - n) * sizeof(uint32_t));
     bm25_sort_hits(hit, hit + n, n);
     for (size_t i = 0; i < n; i++) { doc[i] = hit[i].doc; score[i] = hit[i].score; }
     memset(score + n, 0, (ix->n_docs - n) * sizeof(double));

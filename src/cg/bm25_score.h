@@ -6,6 +6,10 @@
 
 #define BM25_SPAN 4096u          /* documents scored together: their sums fill half of a first-level cache */
 #define BM25_ROWS 128u           /* postings decoded together */
+#define BM25_FEW_DOCS 64u        /* documents up to which a query is one loop over shares that are already known */
+#define BM25_MOST_SHARES 131072u /* of them: 1 MiB */
+#define BM25_DIGIT_BITS 10       /* of the radix sort */
+#define BM25_DIGIT (1u << BM25_DIGIT_BITS)
 
 /* One query term, and how far its postings have been read. */
 typedef struct {
@@ -33,12 +37,12 @@ BM25_INLINE double bm25_share(double weight, double tf, double norm) { return we
 static double bm25_list_tf(const Bm25Index *ix, const Bm25List *list, uint64_t at, double norm) {
     uint32_t code = ix->list_code[at];
     if (list->kind == BM25_WIDE) return ix->wide_tf[list->wide + (at - list->base)];
-    return code == BM25_ESCAPE ? bm25_exception(ix, BM25_KEY_LIST(at)) : bm25_decode(code, norm);
+    return code == BM25_ESCAPE ? bm25_exception(ix, BM25_KEY_LIST(at)) : bm25_decode_ratio(ix->ratio[code], norm);
 }
 
 static double bm25_column_tf(const Bm25Index *ix, uint64_t at, double norm) {
     uint32_t code = ix->column[at];
-    return code == BM25_ESCAPE ? bm25_exception(ix, BM25_KEY_COLUMN(at)) : bm25_decode(code, norm);
+    return code == BM25_ESCAPE ? bm25_exception(ix, BM25_KEY_COLUMN(at)) : bm25_decode_ratio(ix->ratio[code], norm);
 }
 
 BM25_INLINE double bm25_short_tf(const Bm25Index *ix, uint64_t row) {
@@ -119,6 +123,56 @@ static void bm25_score_span(const Bm25Index *ix, Bm25Cursor *c, size_t n, uint32
     }
 }
 
+/* ---- few documents -------------------------------------------------------------------------------------------- */
+
+/* Keep the shares of all rows of a small index whose content has been checked; -1 if memory is short. */
+static int bm25_derive(Bm25Index *ix) {
+    uint32_t rows = ix->term_row[ix->n_terms];
+    if (ix->n_docs > BM25_FEW_DOCS || ix->n_lists || rows > BM25_MOST_SHARES) return 0;
+    ix->share = (double *)malloc((rows + 1) * sizeof(double));
+    if (!ix->share) return -1;
+    for (uint32_t t = 0; t < ix->n_terms; t++) {
+        uint32_t end = ix->term_row[t + 1];
+        double weight = bm25_weight(ix, end - ix->term_row[t]);
+        for (uint32_t r = ix->term_row[t]; r < end; r++)
+            ix->share[r] = bm25_share(weight, bm25_short_tf(ix, r), bm25_norm(ix, ix->short_doc[r]));
+    }
+    return 0;
+}
+
+/* All documents of an index with shares, best first, in doc and score; returns how many are
+   positive, the others stand behind them with a score of 0. */
+static size_t bm25_rank_few(const Bm25Index *ix, const Bm25Cursor *c, size_t n, uint32_t *doc, double *score) {
+    double sum[BM25_FEW_DOCS] = {0};
+    uint32_t rest[BM25_FEW_DOCS], n_docs = ix->n_docs, got = 0, others = 0, falls = 1;
+    for (size_t i = 0; i < n; i++) {
+        const double *share = ix->share + c[i].at;
+        const uint32_t *row = ix->short_doc + c[i].at;
+        uint32_t rows = (uint32_t)(c[i].end - c[i].at);
+        if (rows == n_docs) for (uint32_t d = 0; d < n_docs; d++) sum[d] += share[d];
+        else for (uint32_t r = 0; r < rows; r++) sum[row[r]] += share[r];
+    }
+    for (uint32_t d = 1; d < n_docs; d++) falls &= sum[d - 1] >= sum[d];
+    if (falls) {                                 /* alike or already in order: often so where documents are few */
+        for (uint32_t d = 0; d < n_docs; d++) { doc[d] = d; score[d] = sum[d]; got += sum[d] > 0; }
+        return got;
+    }
+    for (uint32_t d = 0; d < n_docs; d++) {      /* no branch: which documents match is not foreseeable */
+        doc[got] = rest[others] = d;
+        got += sum[d] > 0;
+        others += !(sum[d] > 0);
+    }
+    for (uint32_t i = 1; i < got; i++) {
+        uint32_t d = doc[i], j = i;
+        double x = sum[d];
+        for (; j > 0 && x > sum[doc[j - 1]]; j--) doc[j] = doc[j - 1];
+        doc[j] = d;
+    }
+    for (uint32_t i = 0; i < others; i++) doc[got + i] = rest[i];
+    for (uint32_t i = 0; i < n_docs; i++) score[i] = sum[doc[i]];
+    return got;
+}
+
 /* ---- orders -------------------------------------------------------------------------------------------------- */
 
 typedef struct { double score; uint32_t doc; } Bm25Hit;
@@ -175,41 +229,83 @@ static void bm25_insertion_sort(Bm25Hit *h, size_t n) {
     }
 }
 
-/* Order n hits that stand in ascending documents by descending score; `spare` has room for as many. */
-static void bm25_sort_hits(Bm25Hit *hit, Bm25Hit *spare, size_t n) {
-    Bm25Hit *from = hit, *to = spare, *swap;
-    uint32_t count[8][256];
-    if (n <= 64) { bm25_insertion_sort(hit, n); return; }
-    memset(count, 0, sizeof count);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, &hit[i].score, 8);         /* positive doubles order as their bits do; inverted: descending */
-        bits = ~bits;
-        for (int p = 0; p < 8; p++) count[p][bits >> (8 * p) & 255]++;
-    }
-    for (int p = 0; p < 8; p++) {
-        uint32_t sum = 0, most = 0;
-        for (int i = 0; i < 256; i++) { uint32_t c = count[p][i]; if (c > most) most = c; count[p][i] = sum; sum += c; }
-        if (most == n) continue;                 /* this byte is the same everywhere */
-        for (size_t i = 0; i < n; i++) {
-            uint64_t bits;
-            memcpy(&bits, &from[i].score, 8);
-            to[count[p][~bits >> (8 * p) & 255]++] = from[i];
-        }
-        swap = from; from = to; to = swap;
-    }
-    if (from != hit) memcpy(hit, from, n * sizeof(Bm25Hit));
+BM25_INLINE uint64_t bm25_bits(double score) {   /* positive doubles order as their bits do */
+    uint64_t bits;
+    memcpy(&bits, &score, 8);
+    return bits;
 }
 
-/* All positive documents, in ascending order, into `hit` (room for as many as n_docs); returns how many. */
-static size_t bm25_collect(const Bm25Index *ix, Bm25Cursor *c, size_t n, Bm25Hit *hit) {
+/* Stable counting sort by `passes` digits of (most - bits) >> shift; the result is in the buffer returned. */
+static Bm25Hit *bm25_radix(Bm25Hit *from, Bm25Hit *to, size_t n, uint64_t most, int shift, int passes) {
+    uint32_t count[7][BM25_DIGIT];
+    memset(count, 0, (size_t)passes * sizeof count[0]);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = (most - bm25_bits(from[i].score)) >> shift;
+        for (int p = 0; p < passes; p++) count[p][key >> (BM25_DIGIT_BITS * p) & (BM25_DIGIT - 1)]++;
+    }
+    for (int p = 0; p < passes; p++) {
+        Bm25Hit *swap = from;
+        int by = shift + BM25_DIGIT_BITS * p;
+        uint32_t sum = 0;
+        for (uint32_t i = 0; i < BM25_DIGIT; i++) { uint32_t c = count[p][i]; count[p][i] = sum; sum += c; }
+        for (size_t i = 0; i < n; i++)
+            to[count[p][(most - bm25_bits(from[i].score)) >> by & (BM25_DIGIT - 1)]++] = from[i];
+        from = to;
+        to = swap;
+    }
+    return from;
+}
+
+/* Insertion sort that gives up, with 0, once it has moved more than `budget` hits. */
+static int bm25_repair(Bm25Hit *h, size_t n, size_t budget) {
+    size_t moved = 0;
+    for (size_t i = 1; i < n; i++) {
+        Bm25Hit x = h[i];
+        size_t j = i;
+        if (!(x.score > h[i - 1].score)) continue;
+        for (; j > 0 && x.score > h[j - 1].score; j--) h[j] = h[j - 1];
+        h[j] = x;
+        moved += i - j;
+        if (moved > budget) return 0;
+    }
+    return 1;
+}
+
+/* Order n hits that stand in ascending documents by descending score; `spare` has room for as many. The leading 20
+   bits of the range in which the scores lie leave next to nothing out of order: two passes instead of seven. */
+static void bm25_sort_hits(Bm25Hit *hit, Bm25Hit *spare, size_t n) {
+    Bm25Hit *sorted;
+    uint64_t most = 0, least = ~0ull;
+    int passes = n < 16384 ? 2 : 3, shift = 0;
+    if (n <= 64) { bm25_insertion_sort(hit, n); return; }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = bm25_bits(hit[i].score);
+        most = bits > most ? bits : most;
+        least = bits < least ? bits : least;
+    }
+    while ((most - least) >> shift >> (BM25_DIGIT_BITS * passes)) shift++;
+    sorted = most == least ? hit : bm25_radix(hit, spare, n, most, shift, passes);
+    if (shift && !bm25_repair(sorted, n, 8 * n)) sorted = bm25_radix(sorted, sorted == hit ? spare : hit, n, most, 0, 7);
+    if (sorted != hit) memcpy(hit, sorted, n * sizeof(Bm25Hit));
+}
+
+/* All positive documents, in ascending order, into `hit` (room for one more than there are), and all others, in
+   ascending order, into `other` (room for n_docs) unless it is NULL; returns how many are positive. */
+static size_t bm25_collect(const Bm25Index *ix, Bm25Cursor *c, size_t n, Bm25Hit *hit, uint32_t *other) {
     double score[BM25_SPAN];
-    size_t got = 0;
+    uint32_t nowhere, keep = other != NULL, *rest = keep ? other : &nowhere;
+    size_t got = 0, others = 0;
     for (uint32_t base = 0; base < ix->n_docs;) {
         uint32_t limit = ix->n_docs - base < BM25_SPAN ? ix->n_docs : base + BM25_SPAN;
         bm25_score_span(ix, c, n, base, limit, score);
-        for (uint32_t d = base; d < limit; d++)
-            if (score[d - base] > 0) { hit[got].score = score[d - base]; hit[got++].doc = d; }
+        for (uint32_t d = base; d < limit; d++) {          /* no branch: which documents match is not foreseeable */
+            double x = score[d - base];
+            hit[got].score = x;
+            hit[got].doc = d;
+            got += x > 0;
+            rest[others] = d;
+            others += keep & !(x > 0);
+        }
         base = limit;
     }
     return got;
