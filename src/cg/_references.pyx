@@ -4,8 +4,8 @@
 A *name* is a run of ASCII letters, digits, `_`, `.` and `-`, without `.` and `-` at its ends, that does not look like a
 plain word: 4 to 64 bytes with a letter and a digit, an underscore or a dot between letters or digits, a step from lower
 to upper case, or five digits and more. Its pieces between dots and hyphens are looked at too, so that
-`CreateTranscript` is found in `session.CreateTranscript`. A *line* is what is left of a text's line without a leading line number and outer blanks,
-if that has 24 bytes and two words or more; of a longer one the first 400 bytes count.
+`CreateTranscript` is found in `session.CreateTranscript`. A *line* is what is left of a text's line without a leading
+line number and outer blanks, if that has 24 bytes and two words or more; of a longer one the first 400 bytes count.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
