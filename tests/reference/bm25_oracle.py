@@ -74,6 +74,11 @@ class Oracle:
         self.dl = [sum(c.values()) for c in counts]
         self.avgdl = sum(self.dl) / self.n if sum(self.dl) else 1.0
         self.df = Counter(term for c in counts for term in c)
+        self.norm = [k1 * (1.0 - b + b * dl / self.avgdl) for dl in self.dl]
+        self.postings: dict[str, list[tuple[int, int]]] = {}  # (document, tf), documents ascending
+        for d, count in enumerate(counts):
+            for term, tf in count.items():
+                self.postings.setdefault(term, []).append((d, tf))
 
     def scores(self, query: str) -> list[float]:
         out = [0.0] * self.n
@@ -82,15 +87,13 @@ class Oracle:
             if not df:
                 continue
             weight = math.log(1.0 + (self.n - df + 0.5) / (df + 0.5)) * (self.k1 + 1.0)
-            for d, count in enumerate(self.counts):
-                tf = count.get(term, 0)
-                if tf:
-                    norm = self.k1 * (1.0 - self.b + self.b * self.dl[d] / self.avgdl)
-                    out[d] += weight * tf / (tf + norm)
+            for d, tf in self.postings[term]:
+                out[d] += weight * tf / (tf + self.norm[d])
         return out
 
     def rank(self, query: str) -> list[tuple[int, float]]:
         return sorted(enumerate(self.scores(query)), key=lambda hit: (-hit[1], hit[0]))
 
     def search(self, query: str, k: int) -> list[tuple[int, float]]:
-        return [hit for hit in self.rank(query) if hit[1] > 0][:k]
+        best = sorted((-score, d) for d, score in enumerate(self.scores(query)) if score > 0)
+        return [(d, -negative) for negative, d in best[:k]]
