@@ -13,6 +13,7 @@ from cg import _bm25
 from cg.bm25 import BM25Index, tokenize
 
 CALLS = 300
+LEAK = 8  # bytes a call: the smallest block of the C library is 32
 TEXTS = [f"w{i % 7} w{i % 31} only{i} {'often ' * (i % 300)}" for i in range(400)] + ["", "한국어 東京 é"]
 QUERY = "w1 w2 often only7 東京 é"
 
@@ -45,13 +46,18 @@ def bytes_in_use():
 
 
 def growth(call, calls=CALLS):
-    """Bytes a call that stay in use; the first calls fill caches and do not count."""
+    """Bytes a call that stay in use, the least of three rounds: caches and a new thread's own store fill once."""
     for _ in range(20):
         call()
-    before = bytes_in_use()
-    for _ in range(calls):
-        call()
-    return (bytes_in_use() - before) / calls
+    least = float("inf")
+    for _ in range(3):
+        before = bytes_in_use()
+        for _ in range(calls):
+            call()
+        least = min(least, (bytes_in_use() - before) / calls)
+        if least < LEAK:
+            break
+    return least
 
 
 def account_of_the_c_library():
@@ -72,7 +78,6 @@ def account_of_the_c_library():
 
 mallinfo = account_of_the_c_library()
 pytestmark = pytest.mark.skipif(mallinfo is None, reason="needs the allocation figures of glibc")
-LEAK = 8  # bytes a call: the smallest block of the C library is 32
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "reference"))
 
 import bm25_oracle
-from bm25_format import HEADER_SIZE, WIDTHS, sealed, sections
+from bm25_format import HEADER_SIZE, WIDTHS, resealed, sealed, sections
 
 from cg import _bm25
 from cg.bm25 import BM25Index, tokenize
@@ -43,19 +43,21 @@ def image_of(rng: random.Random) -> bytes:
     return index.__reduce__()[1][0]
 
 
-def mutate(rng: random.Random, image: bytes) -> bytes:
-    """A file that a forger might write."""
-    forged = bytearray(image)
+def mutate(rng: random.Random, image: bytes) -> tuple[bytes, set[int]]:
+    """A file that a forger might write, and the sections touched (16: the header)."""
+    forged, touched = bytearray(image), set[int]()
     places = sections(image)
     for _ in range(rng.choice([1, 1, 1, 2, 5, 40])):
         choice = rng.random()
         if choice < 0.15:  # a number of the header
             struct.pack_into("<I", forged, rng.randrange(8, HEADER_SIZE - 8, 4), rng.choice(NUMBERS))
+            touched.add(16)
             continue
         section = rng.randrange(16)
         start, end = places[section]
         if start == end:
             continue
+        touched.add(section)
         width = min(WIDTHS[section], 4)
         at = start + rng.randrange((end - start) // width) * width
         if choice < 0.55:
@@ -73,21 +75,27 @@ def mutate(rng: random.Random, image: bytes) -> bytes:
             forged[at] ^= 1 << rng.randrange(8)
     if rng.random() < 0.05:
         del forged[rng.randrange(len(forged)) :]
-    return bytes(forged)
+    return bytes(forged), touched
 
 
-def fits(image: bytes) -> bytes:
+def fits(image: bytes, touched: set[int]) -> bytes:
     """Checksums made to fit, where the header still says where the sections are."""
     try:
-        return sealed(image) if sections(image)[-1][1] == len(image) else image
+        if sections(image)[-1][1] != len(image):
+            return image
+        if 16 in touched:
+            return sealed(image)
+        for section in touched:
+            image = resealed(bytearray(image), section)
+        return image
     except (struct.error, IndexError):
         return image
 
 
 def try_file(rng: random.Random, image: bytes, seen: Counter[str]) -> None:
-    forged = mutate(rng, image)
+    forged, touched = mutate(rng, image)
     if rng.random() < 0.9:
-        forged = fits(forged)
+        forged = fits(forged, touched)
     seen["files"] += 1
     try:
         index = _bm25._from_bytes(forged)
