@@ -132,13 +132,14 @@ def run_collection(rng: random.Random, paths: list[str], room: int, seen: Counte
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument("--minutes", type=float, default=60, help="begin no further collection after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--path", choices=["all", *_bm25._paths()], default="all", help="instruction path")
     options = parser.parse_args()
     paths = list(_bm25._paths()) if options.path == "all" else [options.path]
     seen: Counter[str] = Counter()
-    begin = time.process_time()
-    while seen["cases"] < options.cases:
+    begin, end = time.process_time(), time.monotonic() + options.minutes * 60
+    while seen["cases"] < options.cases and time.monotonic() < end:
         rng = random.Random(f"{options.seed} {seen['collections']}")
         try:
             run_collection(rng, paths, options.cases - seen["cases"], seen)
