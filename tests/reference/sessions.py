@@ -15,6 +15,7 @@ HOUR_MARK = {"type": "ephemeral", "ttl": "1h"}
 READ_TOOL = {"name": "Read", "description": "Reads a file.", "input_schema": {"type": "object"}}
 MODEL = "claude-sonnet-5"
 LONG = 4000  # bytes of an output that every preset takes for a candidate
+RODE_ON_THE_CACHE = Usage(read=10_000, output=50)
 COLD_AFTER_S = 361.0  # lifetime, margin, and one second
 
 
@@ -61,7 +62,7 @@ def drops(n: int, needed_by: str = "none") -> str:
 class Replies:
     """An asker that gives the replies it was made with, one an ask, and keeps what it was asked."""
 
-    def __init__(self, *replies: str | Answer | Failure, usage: Usage | None = Usage(read=10_000, output=50)) -> None:
+    def __init__(self, *replies: str | Answer | Failure, usage: Usage | None = RODE_ON_THE_CACHE) -> None:
         self._replies = [Answer(r, usage) if isinstance(r, str) else r for r in replies]
         self.asked: list[bytes] = []
         self.timeouts: list[float] = []

@@ -1,9 +1,11 @@
 """Drops that were judged and wait: what still counts for them when their moment comes."""
 
-from sessions import COLD_AFTER_S, LONG, Client, history, request
+from sessions import COLD_AFTER_S, LONG, Client, history, output, request
 
 from cg.sweep.config import Config
+from cg.sweep.counters import Event
 from cg.sweep.ledger import Reason
+from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.transcript import read
 from cg.sweep.values import Pending, Usage
@@ -20,3 +22,22 @@ def test_the_floor_is_not_asked_again_of_what_was_judged() -> None:
     client.send(request(history(3)), COLD_AFTER_S)
     assert client.report.reason is Reason.REMOVED
     assert [removed.tool_use_id for removed in client.report.removed] == ["toolu_0"]
+
+
+def test_u20_a_replayed_removal_whose_original_was_let_go_puts_it_back() -> None:
+    """The client sends every original again, so the turn after a long pause makes each marker resolve once more."""
+    limits = Limits(payload_ttl_s=3600.0)
+    store = MemoryStore(limits)
+    client = Client(store, Config(judge="recency", ask="off", apply="free"))
+    client.send(request(history(1)), 0.0)
+    client.send(request(history(2)), COLD_AFTER_S)
+    keys = [removed.key for removed in client.report.removed]
+    assert len(keys) == 2
+    later = COLD_AFTER_S + limits.payload_ttl_s
+    store.sweep_ages(later)
+    assert client.sweep.expand("t", keys[0], later).sha256 is None
+    client.send(request(history(3)), later + 1)
+    assert client.report.events[Event.PUT_BACK] == 2
+    assert client.sweep.expand("t", keys[0], later + 2).answer == output(0).encode()
+    client.send(request(history(4)), later + 3)
+    assert Event.PUT_BACK not in client.report.events

@@ -23,6 +23,7 @@ class Event(StrEnum):
     NO_INDEX_RECORD = "evidence_no_index_record"
     APPLIED = "sweep_applied"  # pending drops that became removals
     RESCUED = "sweep_rescued"  # pending drops forgotten because something newer refers to the output
+    PUT_BACK = "sweep_put_back"  # originals that the store had let go of, stored again from the client's body
     RESTORED = "sweep_restored"  # removals ended: the client said that a repeated read is unchanged
     REVOKED = "sweep_revoked"  # removals ended: the API refused the changed body and took the original
     EXPANDED = "sweep_expanded"  # originals given back on request

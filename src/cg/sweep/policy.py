@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from cg.sweep import due, index, recovery
-from cg.sweep.applying import apply, substitute
+from cg.sweep.applying import apply, payload_of, substitute
 from cg.sweep.asking import Asked, adjudicate
 from cg.sweep.branches import Place, Standing, advanced, place
 from cg.sweep.config import Config
@@ -24,7 +24,7 @@ from cg.sweep.splice import add_breakpoint, declare, replace_text, splice
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import ToolText, Transcript, read
 from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
-from cg.sweep.wants import Changes, Declare, Steps
+from cg.sweep.wants import Changes, Declare, Put, Steps
 
 FREE = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})  # the prefix is lost, or there is none to lose
 WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact
@@ -83,6 +83,7 @@ class Core:
         frozen = frozen_in(transcript, thread)
         work = Work(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
         self._restore(work)
+        yield from self._put_back(work)
         yield from self._answer_expansions(work)
         reason = yield from self._remove(work, sent)
         declaration = yield from self._declaration(work)
@@ -134,6 +135,14 @@ class Core:
             work.ended.append((identity, Ending.RESTORED))
             work.tally.event(Event.RESTORED)
             work.frozen = {t: r for t, r in work.frozen.items() if r.identity != identity}
+
+    def _put_back(self, work: Work) -> Steps[None]:
+        """Store again what a replayed removal stands for and the store let go of: the client has just sent it."""
+        texts = [text for text, removal in work.frozen.items() if removal.identity in work.thread.missing]
+        if texts:
+            stored = yield Put(tuple(payload_of(work.transcript, text) for text in texts))
+            work.tally.event(Event.PUT_BACK, len(stored))
+            work.tally.decline(Decline.STORE_REFUSED, len(texts) - len(stored))
 
     def _answer_expansions(self, work: Work) -> Steps[None]:
         """Put originals in the place of the errors with which a client answered calls of our tool."""

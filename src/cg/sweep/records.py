@@ -77,6 +77,7 @@ class Decisions:
     ended: dict[Identity, Ending]
     pending: dict[Identity, Pending]
     expanded: frozenset[str]
+    missing: frozenset[Identity]
 
 
 class Records:
@@ -106,6 +107,7 @@ class Records:
             ended=decisions.ended,
             pending=decisions.pending,
             expanded=decisions.expanded,
+            missing=decisions.missing,
             declaration=declaration,
             bytes_per_token=ratio,
             usages=tuple(Usage(*tiers) for tiers in json.loads(usages)),
@@ -154,7 +156,18 @@ def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Decision
         identity = Identity(plain(tool_use_id), block, sha256)
         pending[identity] = Pending(identity, *verdict)
     expanded = frozenset(s for (s,) in db.execute("SELECT sha256 FROM expanded WHERE thread = ?", (thread,)))
-    return Decisions(removals, ended, pending, expanded)
+    return Decisions(removals, ended, pending, expanded, missing_of(db, thread))
+
+
+def missing_of(db: sqlite3.Connection, thread: str) -> frozenset[Identity]:
+    """Removals that are replayed but whose original is gone."""
+    rows = db.execute(
+        "SELECT r.tool_use_id, r.block, r.sha256 FROM removal r LEFT JOIN payload p"
+        " ON p.thread = r.thread AND p.key = substr(r.sha256, 1, 16) AND p.sha256 = r.sha256 AND p.content IS NOT NULL"
+        " WHERE r.thread = ? AND r.ending IS NULL AND p.key IS NULL",
+        (thread,),
+    )
+    return frozenset(Identity(plain(tool_use_id), block, sha256) for tool_use_id, block, sha256 in rows)
 
 
 def _removal(row: tuple[Any, ...], path: Path) -> tuple[Removal, Ending | None]:

@@ -61,7 +61,10 @@ class MemoryStore:
                 self.sweep_ages(now)
             state = self._state(thread)
             state.used_at = _later(state.used_at, now)
-            return frozenset(p.identity for p in payloads if self._keep(state, p, now))
+            stored = frozenset(p.identity for p in payloads if self._keep(state, p, now))
+            if state.thread.missing:
+                state.thread = replace(state.thread, missing=_missing(state))
+            return stored
 
     def _keep(self, state: _State, payload: Payload, now: float) -> bool:
         if not is_intact(payload.content, payload.identity.sha256):
@@ -105,7 +108,12 @@ class MemoryStore:
             if identity not in state.thread.removals:
                 return False
             removals = {i: r for i, r in state.thread.removals.items() if i != identity}
-            state.thread = replace(state.thread, removals=removals, ended={**state.thread.ended, identity: ending})
+            state.thread = replace(
+                state.thread,
+                removals=removals,
+                ended={**state.thread.ended, identity: ending},
+                missing=state.thread.missing - {identity},
+            )
             return True
 
     def expand_mark(self, thread: str, sha256: str) -> None:
@@ -176,10 +184,7 @@ class MemoryStore:
     def missing(self, thread: str) -> frozenset[Identity]:
         with self._lock:
             state = self._states.get(thread)
-            if state is None:
-                return frozenset()
-            here = {kept.payload.identity.sha256 for kept in state.payloads.values() if not kept.is_expired}
-            return frozenset(i for i in state.thread.removals if i.sha256 not in here)
+            return _missing(state) if state else frozenset()
 
     def payloads(self, thread: str) -> Iterator[Payload]:
         with self._lock:
@@ -265,12 +270,18 @@ class MemoryStore:
                     if not kept.is_expired and used_at <= now - self._limits.payload_ttl_s:
                         self._stored -= len(kept.payload.content)
                         kept.payload, kept.is_expired = replace(kept.payload, content=b""), True
+                state.thread = replace(state.thread, missing=_missing(state))
 
     def close(self) -> None:
         self.forget(None)
 
     def _state(self, thread: str) -> _State:
         return self._states.setdefault(thread, _State())
+
+
+def _missing(state: _State) -> frozenset[Identity]:
+    here = {kept.payload.identity.sha256 for kept in state.payloads.values() if not kept.is_expired}
+    return frozenset(i for i in state.thread.removals if i.sha256 not in here)
 
 
 def _later(before: float | None, now: float) -> float:

@@ -13,7 +13,7 @@ from cg.sweep.economics import learn_ratio
 from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.originals import PAYLOAD, StoredPayload, as_payload, is_kept, keep
-from cg.sweep.records import Records, blob, identity_columns, plain, removal_checksum
+from cg.sweep.records import Records, blob, identity_columns, missing_of, removal_checksum
 from cg.sweep.schema import THREAD_TABLES
 from cg.sweep.store import (
     MAX_BODY_BYTES,
@@ -79,7 +79,8 @@ class SqliteStore:
             with self._file.writing(durable=True) as db:
                 if _meta(db, "swept_at") + SWEEP_EVERY_S <= now:
                     self._expire(db, now)
-                room = self._limits.max_bytes - _meta(db, "payload_bytes")
+                held = _meta(db, "payload_bytes")
+                room = self._limits.max_bytes - held
                 _use(db, thread, now)
                 written = []
                 for payload in payloads:
@@ -88,6 +89,8 @@ class SqliteStore:
                         room -= grown
                         written.append(payload)
                 _set_meta(db, "payload_bytes", self._limits.max_bytes - room)
+                if self._limits.max_bytes - room != held:
+                    _renew_version(db, thread)  # what was missing may be back
         except StoreError as error:
             if _is_out_of_room(error.__cause__):
                 return frozenset()  # nothing was stored, which is a full answer: the outputs stay whole
@@ -104,13 +107,7 @@ class SqliteStore:
 
     def missing(self, thread: str) -> frozenset[Identity]:
         with self._file.reading() as db:
-            rows = db.execute(
-                "SELECT r.tool_use_id, r.block, r.sha256 FROM removal r LEFT JOIN payload p"
-                " ON p.thread = r.thread AND p.sha256 = r.sha256 AND p.content IS NOT NULL"
-                " WHERE r.thread = ? AND r.ending IS NULL AND p.key IS NULL",
-                (thread,),
-            )
-            return frozenset(Identity(plain(tool_use_id), block, sha256) for tool_use_id, block, sha256 in rows)
+            return missing_of(db, thread)
 
     def payloads(self, thread: str) -> Iterator[Payload]:
         with self._file.reading() as db:
@@ -304,12 +301,15 @@ class SqliteStore:
         )
         db.execute("DELETE FROM claim WHERE until <= ?", (now,))
         before = now - self._limits.payload_ttl_s
-        db.execute(
-            "UPDATE payload SET content = NULL WHERE content IS NOT NULL AND stored_at <= ? AND NOT EXISTS ("
+        old = (
+            "content IS NOT NULL AND stored_at <= ? AND NOT EXISTS ("
             " SELECT 1 FROM thread t JOIN removal r ON r.thread = t.thread WHERE t.thread = payload.thread"
-            " AND t.used_at > ? AND r.sha256 = payload.sha256 AND r.ending IS NULL)",
-            (before, before),
+            " AND t.used_at > ? AND r.sha256 = payload.sha256 AND r.ending IS NULL)"
         )
+        robbed = db.execute(f"SELECT DISTINCT thread FROM payload WHERE {old}", (before, before)).fetchall()
+        db.execute(f"UPDATE payload SET content = NULL WHERE {old}", (before, before))
+        for (thread,) in robbed:
+            _renew_version(db, thread)
         _measure(db)
         _set_meta(db, "swept_at", now)
 

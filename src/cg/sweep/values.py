@@ -104,3 +104,4 @@ class Thread:
     bytes_per_token: float | None = None  # learnt from the provider's usage
     usages: tuple[Usage, ...] = ()  # the provider's last two, newest last
     paid_misses: int = 0  # asks that read nothing or paid a write; two latch asking off
+    missing: frozenset[Identity] = frozenset()  # replayed removals whose original is gone, until a body brings it back
