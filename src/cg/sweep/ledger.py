@@ -122,6 +122,14 @@ def summed(usages: Iterable[Usage]) -> Usage:
     return total
 
 
+def legs_usd(legs: Iterable[AskLeg], price: Price | None) -> float | None:
+    """What all legs cost; None when the price is unknown or a leg was answered without usage."""
+    legs = tuple(legs)
+    if any(leg.answered and leg.usage is None for leg in legs):
+        return None
+    return cost_usd(summed(leg.usage for leg in legs if leg.usage is not None), price)
+
+
 def ask_row(
     thread: str,
     asked_at: float,
@@ -141,7 +149,6 @@ def ask_row(
     """
     legs = tuple(legs)
     usage = summed(leg.usage for leg in legs if leg.usage is not None)
-    is_known = all(leg.usage is not None for leg in legs if leg.answered)
     if dropped:
         outcome = AskOutcome.DROPPED
     elif not any(leg.answered for leg in legs):
@@ -154,7 +161,7 @@ def ask_row(
         model=model,
         legs=tuple(leg.name for leg in legs),
         usage=usage,
-        cost_usd=cost_usd(usage, price) if is_known else None,
+        cost_usd=legs_usd(legs, price),
         milliseconds=sum(leg.milliseconds for leg in legs),
         offered=offered,
         judged_spent=judged_spent,
@@ -248,6 +255,8 @@ class TurnReport:
             "events": {str(name): n for name, n in sorted(self.events.items())},
             "declines": {str(name): n for name, n in sorted(self.declines.items())},
         }
+        if self.sizes:
+            report["sizes"] = dict(self.sizes)
         if self.savings is not None:
             report["savings"] = self.savings.to_dict()
         return report

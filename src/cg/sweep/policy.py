@@ -16,7 +16,7 @@ from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.inventory import Candidate, assemble, eligible
 from cg.sweep.judge import by_index, recency
-from cg.sweep.ledger import Reason, TurnReport
+from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.phase import phase_of
 from cg.sweep.prices import PriceTable
 from cg.sweep.removal import DECLARATION, EXPAND_TOOL
@@ -88,7 +88,8 @@ class Core:
         reason = yield from self._remove(work, sent)
         declaration = yield from self._declaration(work)
         body = self._rewrite(work, declaration)
-        return Turn(body, self._report(work, reason), self._changes(work, body))
+        report = replace(self._report(work, reason), sizes=new_sizes(work), savings=self._savings(work, declaration))
+        return Turn(body, report, self._changes(work, body))
 
     def frozen_form(self, transcript: Transcript, thread: Thread) -> Turn:
         """Only what was decided before, for a turn in which something of ours failed."""
@@ -291,6 +292,24 @@ class Core:
             reason, phase=work.phase, removed=work.fresh, replayed=len(work.frozen), asked=work.asked, tally=work.tally
         )
 
+    def _savings(self, work: Work, declaration: bytes | None) -> Savings | None:
+        """What this body saves, less what it carries for that; None where nothing was changed, or sent before."""
+        asked, transcript = work.asked, work.transcript
+        changed = work.frozen or work.fresh or declaration is not None or (asked is not None and asked.legs)
+        if work.place.standing is Standing.RETRY or not changed:
+            return None
+        price = self.prices.price(transcript.model)
+        return savings(
+            work.fresh.values(),
+            work.frozen.values(),
+            phase=work.phase,
+            ttl_s=transcript.ttl_s,
+            bytes_per_token=ratio(work.thread),
+            price=price,
+            charged_bytes=len(declaration or b""),
+            ask_usd=legs_usd(asked.legs, price) if asked is not None else 0.0,
+        )
+
     def _changes(self, work: Work, body: bytes) -> Changes:
         if work.place.standing is Standing.RETRY:
             return Changes(ended=tuple(work.ended), expanded=tuple(work.expanded))
@@ -304,6 +323,14 @@ class Core:
             paid_misses=work.asked.paid_misses if work.asked else 0,
             asked=work.asked,
         )
+
+
+def new_sizes(work: Work) -> dict[str, int]:
+    """The sizes of all tool outputs that were not in the history before, whatever becomes of them: each counts once."""
+    if work.place.standing is Standing.RETRY:
+        return {}
+    new = [text for text in work.transcript.tool_texts if text.message >= work.place.common]
+    return size_histogram(text.size_bytes for text in new)
 
 
 def ratio(thread: Thread) -> float:
