@@ -47,10 +47,15 @@ class Config:
         return asdict(self)
 
     @property
+    def removes(self) -> bool:
+        """Whether anything can be judged at all: without a judge nothing is removed, and no tool is declared for it."""
+        return self.judge != "model" or self.ask != "off"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What is valid but may not be meant: settings that take all effect from one another."""
         found = []
-        if self.judge == "model" and self.ask == "off":
+        if not self.removes:
             found.append("judge is 'model' but ask is 'off': no model is ever asked, so nothing is removed")
         if self.judge != "model" and self.ask != "off":
             found.append(f"judge is {self.judge!r}, which asks nobody: ask = {self.ask!r} has no effect")

@@ -57,7 +57,7 @@ class Sweep:
         try:
             transcript = read(body)
         except Unreadable:
-            return Swept(body, TurnReport.of(Reason.UNREADABLE))
+            return self._counted(thread, Turn(body, TurnReport.of(Reason.UNREADABLE)))
         try:
             state = self.state(thread)
             steps = self.core.turn(transcript, state, now, sent=self._sent(thread, state, transcript, now))
@@ -70,14 +70,14 @@ class Sweep:
         try:
             transcript = await asyncio.to_thread(read, body)
         except Unreadable:
-            return Swept(body, TurnReport.of(Reason.UNREADABLE))
+            return await asyncio.to_thread(self._counted, thread, Turn(body, TurnReport.of(Reason.UNREADABLE)))
         try:
             state = await asyncio.to_thread(self.state, thread)
             sent = await asyncio.to_thread(self._sent, thread, state, transcript, now)
             turn = await self._drive_async(self.core.turn(transcript, state, now, sent=sent), thread, now, asker)
             return await asyncio.to_thread(self._finish, thread, turn, now)
         except Exception as error:
-            return self._fail_open(transcript, thread, error)
+            return await asyncio.to_thread(self._fail_open, transcript, thread, error)
 
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
@@ -159,9 +159,16 @@ class Sweep:
         """Remember the turn; the body leaves even if that fails, since every marker in it resolves already."""
         try:
             self._commit(thread, turn.changes, now)
-            self._store.count(thread, turn.report)
         except StoreError as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
+        return self._counted(thread, turn)
+
+    def _counted(self, thread: str, turn: Turn) -> Swept:
+        """The turn as it leaves; every one is counted, so that the reasons of a session sum to its turns."""
+        try:
+            self._store.count(thread, turn.report)
+        except Exception as error:
+            log.error("a turn was not counted: %s", type(error).__name__)
         return Swept(turn.body, turn.report)
 
     def _commit(self, thread: str, changes: Changes, now: float) -> None:
@@ -206,4 +213,6 @@ class Sweep:
         except Exception as again:
             log.error("fault in replaying: %s", type(again).__name__)
             turn = untouched(transcript, Reason.FAULT)
-        return Swept(turn.body, turn.report)
+        if isinstance(error, StoreError):  # a store that has just kept the request waiting is not asked once more
+            return Swept(turn.body, turn.report)
+        return self._counted(thread, turn)

@@ -265,8 +265,10 @@ class Core:
             return None
         if work.thread.declaration is not None:
             return work.thread.declaration
-        opens = transcript.ttl_s is not None and (
-            transcript.assistant_turns == 0 or work.phase in (Phase.COLD, Phase.BROKEN)
+        opens = (
+            transcript.ttl_s is not None
+            and self.config.removes
+            and (transcript.assistant_turns == 0 or work.phase in (Phase.COLD, Phase.BROKEN))
         )
         if work.fresh or (opens and work.place.standing is not Standing.RETRY):
             standing: bytes = yield Declare(DECLARATION)
