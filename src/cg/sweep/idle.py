@@ -7,7 +7,7 @@ from cg.sweep.asking import Asked, adjudicate
 from cg.sweep.counters import Decline
 from cg.sweep.economics import ask_cost, ask_worth
 from cg.sweep.index import build
-from cg.sweep.inventory import Candidate, eligible
+from cg.sweep.inventory import Candidate
 from cg.sweep.ledger import Reason
 from cg.sweep.policy import MISSES_TO_LATCH, Core, ratio
 from cg.sweep.tally import Tally
@@ -46,9 +46,7 @@ def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, 
         return Settled(Reason.NOTHING_JUDGED, tally=tally)
     if thread.paid_misses >= MISSES_TO_LATCH:
         return Settled(Reason.ASKING_LATCHED, tally=tally)
-    candidates, declines = eligible(sent, thread, core.config, ratio(thread))
-    tally.declines.update(declines)
-    inventory = core.inventory(candidates, tally)
+    inventory = core.inventory(core.eligible(sent, thread, tally), tally)
     if not inventory:
         return Settled(Reason.BELOW_INVENTORY, tally=tally)
     if not is_worth_asking(core, sent, inventory, branch, thread):

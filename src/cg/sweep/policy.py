@@ -186,8 +186,7 @@ class Core:
         thread, config = work.thread, self.config
         if waiting:  # judged already: the floor decides who is asked about, and the ratio it counts with moves on
             thread, config = replace(thread, pending={}), replace(config, min_tokens=0)
-        found, declines = eligible(work.transcript, thread, config, ratio(thread))
-        work.tally.declines.update(declines)
+        found = self.eligible(work.transcript, thread, work.tally, config)
         frozen = {text.identity for text in work.frozen}
         return tuple(
             c
@@ -241,6 +240,17 @@ class Core:
         work.asked = yield from adjudicate(seen, work.transcript, inventory, index.build(work.transcript), self.config)
         work.tally.add(work.asked.tally)
         return work.asked.drops or Reason.NOTHING_SPENT
+
+    def eligible(
+        self, transcript: Transcript, thread: Thread, tally: Tally, config: Config | None = None
+    ) -> tuple[Candidate, ...]:
+        """The outputs that may be judged at all; one that a client's "unchanged" notice leans on would only come back."""
+        found, declines = eligible(transcript, thread, config or self.config, ratio(thread))
+        tally.declines.update(declines)
+        leaned = set(recovery.leaned_on(transcript)) if found else set()
+        free = tuple(c for c in found if c.text.identity not in leaned)
+        tally.decline(Decline.KEPT_VERBATIM, len(found) - len(free))
+        return free
 
     def inventory(self, candidates: Sequence[Candidate], tally: Tally) -> tuple[Candidate, ...]:
         """The outputs of one ask, or none when there are too few to compare."""

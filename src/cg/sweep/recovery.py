@@ -77,32 +77,39 @@ def unanswered_expansions(transcript: Transcript, thread: Thread) -> Iterator[tu
 
 
 def repeated_reads(transcript: Transcript, thread: Thread) -> tuple[Identity, ...]:
-    """Removals that a later read of the same path by the same tool leans on: the client answered it with a notice.
+    """Removals that a later read of the same path by the same tool leans on: the client answered it with a notice."""
+    leaned = leaned_on(transcript) if thread.removals else ()
+    return tuple(i for i in leaned if i in thread.removals and i not in thread.ended)
 
-    Clients refuse a second read of an unchanged file and point at the first one, which the model no longer sees. The
-    wording is theirs and changes, so the notice is known by its shape: one short line, no error, where the removed
-    output was longer. Doubt restores: that costs tokens once, the other way loses content.
+
+def leaned_on(transcript: Transcript) -> tuple[Identity, ...]:
+    """Outputs that a client points at in the place of a repeated read: the only copies that the model has.
+
+    Clients refuse a second read of an unchanged file and point at the first one, which the model no longer sees once it
+    is removed. The wording is theirs and changes, so the notice is known by its shape: one short line, no error, behind
+    an output of the same tool and path that was none. Doubt keeps: that costs tokens once, the other way loses content.
     """
-    removed: dict[tuple[str, str], Identity] = {}
-    restored: dict[Identity, None] = {}
+    tools = {use.name for text in transcript.tool_texts if _is_notice(text) and (use := _use(transcript, text))}
+    whole: dict[tuple[str, str], Identity] = {}
+    found: dict[Identity, None] = {}
     for text in transcript.tool_texts:
-        call = _read_call(transcript, text)
+        use = _use(transcript, text)
+        call = _read_call(use) if use is not None and use.name in tools else None
         if call is None:
             continue
-        if text.identity in thread.removals:
-            removed[call] = text.identity
-        elif call in removed and _is_notice(text):
-            restored[removed.pop(call)] = None
-        else:
-            removed.pop(call, None)  # a later read brought the whole text: nothing leans on the older one
-    return tuple(identity for identity in restored if identity not in thread.ended)
+        if not _is_notice(text):
+            whole[call] = text.identity  # a later read brought the whole text: nothing leans on the older one
+        elif call in whole:
+            found[whole[call]] = None
+    return tuple(found)
 
 
-def _read_call(transcript: Transcript, text: ToolText) -> tuple[str, str] | None:
-    """(tool, path) of the call that a result answers, if it names a path."""
-    use = transcript.tool_uses.get(text.tool_use_id)
-    if use is None:
-        return None
+def _use(transcript: Transcript, text: ToolText) -> ToolUse | None:
+    return transcript.tool_uses.get(text.tool_use_id)
+
+
+def _read_call(use: ToolUse) -> tuple[str, str] | None:
+    """(tool, path) of a call, if it names a path."""
     try:
         arguments = json.loads(use.arguments)
     except (ValueError, RecursionError):
