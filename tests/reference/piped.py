@@ -2,18 +2,16 @@
 
 import io
 import json
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from fake_upstream import Validator
+
 from cg.sweep import cli
 from cg.sweep.removal import DECLARATION
 from cg.sweep.transcript import read
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from fake_upstream import Validator  # noqa: E402 - found by the line above
 
 WIRE = Path(__file__).parents[1] / "data" / "wire"
 START = 1_800_000_000.0
@@ -69,7 +67,10 @@ def streams(stdin: bytes):
 def command(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes]:
     """(exit code, stdout) of one `cg-sweep` command."""
     with streams(stdin) as out:
-        code = cli.main(list(arguments))
+        try:
+            code = cli.main(list(arguments))
+        except SystemExit as refused:  # argparse leaves this way
+            code = refused.code
     return code, out.getvalue()
 
 

@@ -10,7 +10,7 @@ from cg.sweep.counters import Decline, Event
 from cg.sweep.decision import decide, haystack_of
 from cg.sweep.index import Index
 from cg.sweep.inventory import Candidate
-from cg.sweep.ledger import AskLeg
+from cg.sweep.ledger import AskLeg, Reason
 from cg.sweep.splice import ask_body
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import Transcript
@@ -34,6 +34,15 @@ class Asked:
     read_prefix: bool = False  # the prefix was read, which renews its entry
     reply_read: bool = False  # an answer was found in the reply
     tally: Tally = field(default_factory=Tally)
+
+    @property
+    def reason(self) -> Reason:
+        """How it ended, as the reason of the turn that it was made for; JUDGED if it brought drops."""
+        if not self.legs:
+            return Reason.NO_ASKER
+        if not any(leg.answered for leg in self.legs):
+            return Reason.ASK_FAILED
+        return Reason.JUDGED if self.drops else Reason.NOTHING_SPENT
 
 
 def adjudicate(

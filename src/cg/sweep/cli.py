@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -16,7 +17,7 @@ from cg.sweep import config as configuration
 from cg.sweep.branches import Standing, place
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
-from cg.sweep.idle import due_at
+from cg.sweep.idle import Settled, due_at
 from cg.sweep.recorded import RecordedAsker
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.transcript import MAX_BYTES, Unreadable, read
@@ -51,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="one request on stdin, the request to send on stdout")
     _state_arguments(run)
-    run.add_argument("--now", type=float, default=None, metavar="SECONDS", help="time of the request, since the epoch")
+    run.add_argument(
+        "--now", type=_seconds, default=None, metavar="SECONDS", help="time of the request, since the epoch"
+    )
     run.add_argument("--reply", type=Path, metavar="FILE", help='the reply to an ask: text, or JSON {"text", "usage"}')
     run.add_argument("--report", type=Path, metavar="FILE", help="write what was done and why, as JSON")
     _config_arguments(run)
@@ -92,6 +95,14 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
 
 
+def _seconds(text: str) -> float:
+    """A moment; argparse turns the ValueError of any other text into a refusal."""
+    seconds = float(text)
+    if not math.isfinite(seconds):
+        raise ValueError(text)
+    return seconds
+
+
 def _load_config(arguments: argparse.Namespace) -> Config:
     text = None
     if arguments.config is not None:
@@ -115,8 +126,8 @@ def _run(arguments: argparse.Namespace) -> int:
     thread = session_thread(arguments.session)
     with SqliteStore(arguments.state, config) as store:
         sweep = Sweep(config, store)
-        settle_gap(sweep, body, thread, now, asker)
-        swept = sweep.process(body, thread, now, asker=asker)
+        settled = settle_gap(sweep, body, thread, now, asker)
+        swept = sweep.process(body, thread, now, asker=asker, settled=settled)
     if arguments.report:
         arguments.report.write_text(json.dumps(swept.report.to_dict()) + "\n", "utf-8")
     sys.stdout.buffer.write(swept.body)
@@ -124,16 +135,17 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: RecordedAsker | None) -> None:
+def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: RecordedAsker | None) -> Settled | None:
     """Make the idle ask that fell due before `now`, as of its own moment: a pipe has no clock of its own."""
     try:
         transcript = read(body)
     except Unreadable:
-        return
+        return None
     where = place(transcript, sweep.state(thread), now)
     due = due_at(sweep.core, where.branch) if where.branch and where.standing is Standing.EXTENDS else None
     if where.branch is not None and due is not None and due < now:
-        sweep.settle(thread, where.branch, due, asker=asker)
+        return sweep.settle(thread, where.branch, due, asker=asker)
+    return None
 
 
 def _read_bounded(stream: BinaryIO, limit: int) -> bytes:

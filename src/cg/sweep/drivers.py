@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from cg.sweep import recovery
@@ -51,9 +51,11 @@ class Sweep:
         self.core = Core(config, prices if prices is not None else PriceTable.default())
         self._known: OrderedDict[str, Thread] = OrderedDict()
 
-    def process(self, body: bytes, thread: str, now: float, *, asker: Asker | None = None) -> Swept:
+    def process(
+        self, body: bytes, thread: str, now: float, *, asker: Asker | None = None, settled: Settled | None = None
+    ) -> Swept:
         """The body to send in place of `body`. Never raises for content: on a fault of ours the last frozen form
-        leaves if it is known, else the client's bytes."""
+        leaves if it is known, else the client's bytes. `settled` is how the gap before it was used, for the report."""
         try:
             transcript = read(body)
         except Unreadable:
@@ -61,11 +63,13 @@ class Sweep:
         try:
             state = self.state(thread)
             steps = self.core.turn(transcript, state, now, sent=self._sent(thread, state, transcript, now))
-            return self._finish(thread, self._drive(steps, thread, now, asker), now)
+            return self._finish(thread, self._drive(steps, thread, now, asker), now, settled)
         except Exception as error:
             return self._fail_open(transcript, thread, error)
 
-    async def process_async(self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None) -> Swept:
+    async def process_async(
+        self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None, settled: Settled | None = None
+    ) -> Swept:
         """As `process`; the store works in threads, the asker on the event loop."""
         try:
             transcript = await asyncio.to_thread(read, body)
@@ -75,7 +79,7 @@ class Sweep:
             state = await asyncio.to_thread(self.state, thread)
             sent = await asyncio.to_thread(self._sent, thread, state, transcript, now)
             turn = await self._drive_async(self.core.turn(transcript, state, now, sent=sent), thread, now, asker)
-            return await asyncio.to_thread(self._finish, thread, turn, now)
+            return await asyncio.to_thread(self._finish, thread, turn, now, settled)
         except Exception as error:
             return await asyncio.to_thread(self._fail_open, transcript, thread, error)
 
@@ -155,13 +159,14 @@ class Sweep:
             case _:
                 raise TypeError(f"not a want of the store: {type(want).__name__}")
 
-    def _finish(self, thread: str, turn: Turn, now: float) -> Swept:
+    def _finish(self, thread: str, turn: Turn, now: float, settled: Settled | None) -> Swept:
         """Remember the turn; the body leaves even if that fails, since every marker in it resolves already."""
+        report = turn.report.after(settled.reason, settled.asked, settled.tally) if settled else turn.report
         try:
             self._commit(thread, turn.changes, now)
         except StoreError as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
-        return self._counted(thread, turn)
+        return self._counted(thread, replace(turn, report=report))
 
     def _counted(self, thread: str, turn: Turn) -> Swept:
         """The turn as it leaves; every one is counted, so that the reasons of a session sum to its turns."""

@@ -50,6 +50,7 @@ def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, 
     if not inventory:
         return Settled(Reason.BELOW_INVENTORY, tally=tally)
     if not is_worth_asking(core, sent, inventory, branch, thread):
+        tally.decline(Decline.ASK_NOT_REPAID)
         return Settled(Reason.ASK_NOT_REPAID, tally=tally)
     asked = yield from adjudicate(sent, sent, inventory, build(sent), core.config)
     tally.add(asked.tally)
@@ -57,7 +58,7 @@ def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, 
     clock = now if asked.read_prefix else branch.clock
     touched = replace(branch, clock=clock, asked_at=clock)
     changes = Changes(branch=touched, pend=pending, paid_misses=asked.paid_misses, asked=asked)
-    return Settled(Reason.JUDGED if asked.legs else Reason.NOTHING_JUDGED, asked, tally, changes)
+    return Settled(asked.reason, asked if asked.legs else None, tally, changes)
 
 
 QUESTION_TOKENS = 600.0  # of the ask's fixed words, and 60 more a line: measured on the prompt's own text

@@ -1,7 +1,8 @@
 """What a turn and an ask are booked as: one reason a turn, one row an ask, savings net of what they cost."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -242,6 +243,19 @@ class TurnReport:
             declines={name: n for name, n in tally.declines.items() if n} if tally else {},
             sizes=dict(sizes or {}),
             savings=savings,
+        )
+
+    def after(self, gap: Reason, asked: Legs | None, tally: Counts) -> "TurnReport":
+        """This report with the idle ask of the gap before it, and that ask's counts, taken in.
+
+        A turn with nothing to apply has for its reason why the gap brought nothing.
+        """
+        return replace(
+            self,
+            reason=gap if self.reason is Reason.NOTHING_JUDGED else self.reason,
+            ask=_ask(asked) if asked is not None else self.ask,
+            events=Counter(self.events) + Counter(tally.events),
+            declines=Counter(self.declines) + Counter(tally.declines),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -239,7 +239,7 @@ class Core:
             return Reason.BELOW_INVENTORY
         work.asked = yield from adjudicate(seen, work.transcript, inventory, index.build(work.transcript), self.config)
         work.tally.add(work.asked.tally)
-        return work.asked.drops or Reason.NOTHING_SPENT
+        return work.asked.drops or work.asked.reason
 
     def eligible(
         self, transcript: Transcript, thread: Thread, tally: Tally, config: Config | None = None

@@ -1,0 +1,200 @@
+"""`cg-sweep run | expand | status | forget | config` from the outside: exit codes, the report's JSON, what stands in a state."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from piped import START, Pipe, changed_texts, command
+from sweeping import encoded, history, output
+
+from cg.sweep.removal import find_markers
+from cg.sweep.transcript import read
+
+DROPS = json.dumps([{"i": i, "needed_by": "none", "verdict": "drop"} for i in range(11)])
+
+
+def swept(pipe: Pipe, reply: str | None = DROPS) -> tuple[bytes, bytes, dict]:
+    """(body, what left, report) of the cold request after an idle gap."""
+    pipe.run(encoded(history(0)), START, reply)
+    pipe.run(encoded(history(14)), START + 10, reply)
+    body = encoded(history(14, last="And now?"))
+    return body, *pipe.run(body, START + 1000, reply)
+
+
+def test_a_run_reports_the_idle_ask_that_was_settled_before_it(tmp_path: Path) -> None:
+    """The report's `ask` is the one the gap was used for, with its counts; the ledger has its row."""
+    pipe = Pipe(tmp_path)
+    _, _, report = swept(pipe)
+    assert report["reason"] == "removed" and report["phase"] == "cold"
+    assert report["ask"]["legs"] == ["prefix_ask"] and report["ask"]["offered"] == 12
+    assert report["ask"]["judged_spent"] == 11 and report["ask"]["usage"]["read"] > 10_000
+    assert report["events"]["sweep_adjudicated"] == 12 and report["events"]["sweep_applied"] == 11
+    assert report["declines"]["sweep_verdict_missing"] == 1 and report["declines"]["sweep_over_ask_cap"] == 2
+    _, status = command("status", "--state", str(pipe.state))
+    assert json.loads(status)["asks"] == 1
+
+
+def test_the_report_has_the_documented_keys(tmp_path: Path) -> None:
+    """And what was removed by call, block, key and bytes; the net of its savings is a number for a known price."""
+    pipe = Pipe(tmp_path)
+    body, out, report = swept(pipe)
+    assert {"reason", "phase", "removed", "replayed", "ask", "events", "declines"} <= report.keys()
+    gone = changed_texts(body, out)
+    assert [(r["tool_use_id"], r["block"]) for r in report["removed"]] == list(gone)
+    assert [[r["key"]] for r in report["removed"]] == [find_markers(token.decode()) for token in gone.values()]
+    assert sum(r["bytes"] for r in report["removed"]) == report["savings"]["unique_bytes"]
+    assert report["savings"]["net_usd"] > 0
+    _, _, after = body, *pipe.run(encoded(history(14, last="And now, then?")), START + 1010)
+    assert after["savings"]["repeat_bytes"] == report["savings"]["unique_bytes"]
+
+
+def test_without_a_reply_nobody_is_asked_and_the_turn_says_so(tmp_path: Path) -> None:
+    """The pipe never calls out."""
+    body, out, report = swept(Pipe(tmp_path), None)
+    assert not changed_texts(body, out) and report["ask"] is None
+    assert report["reason"] == "no_asker" and report["declines"]["sweep_no_asker"] == 1
+
+
+def test_a_classic_run_without_a_reply_says_that_nobody_was_asked(tmp_path: Path) -> None:
+    """So does an ask in the request itself."""
+    pipe = Pipe(tmp_path, preset="classic")
+    pipe.run(encoded(history(0)), START)
+    pipe.run(encoded(history(14)), START + 10)
+    _, report = pipe.run(encoded(history(14, last="And now?")), START + 260)
+    assert report["phase"] == "pre_expiry" and report["reason"] == "no_asker"
+
+
+@pytest.mark.parametrize(("idle", "asks"), [(239.0, False), (240.0, False), (241.0, True), (400.0, True)])
+def test_an_idle_ask_is_made_once_its_time_has_come(idle: float, asks: bool, tmp_path: Path) -> None:
+    """It falls due at clock + ttl - window; a request that comes before finds no ask made."""
+    pipe = Pipe(tmp_path)
+    pipe.run(encoded(history(0)), START, DROPS)
+    pipe.run(encoded(history(14)), START + 10, DROPS)
+    _, report = pipe.run(encoded(history(14, last="And now?")), START + 10 + idle, DROPS)
+    assert (report["ask"] is not None) is asks
+
+
+def test_expand_prints_the_exact_original(tmp_path: Path) -> None:
+    """Bytes on stdout, exit 0, by the bare key or the marker as it stands in the body."""
+    pipe = Pipe(tmp_path)
+    _, _, report = swept(pipe)
+    for n, removed in enumerate(report["removed"]):
+        for key in (removed["key"], f"<<cg:{removed['key']}>>"):
+            assert command("expand", key, *pipe.where()) == (0, output(n).encode())
+
+
+@pytest.mark.parametrize("key", ["0" * 16, "nonsense", "", "../../etc/passwd", "F" * 16, "1" * 17])
+def test_expand_of_an_id_that_never_was_exits_with_3_and_an_empty_stdout(key: str, tmp_path: Path, capsys) -> None:
+    """The reason stands on stderr."""
+    pipe = Pipe(tmp_path)
+    swept(pipe)
+    assert command("expand", key, *pipe.where()) == (3, b"")
+    assert "no output has this id" in capsys.readouterr().err
+
+
+def test_expand_of_another_session_finds_nothing(tmp_path: Path) -> None:
+    """A key is looked up in its own session alone."""
+    pipe = Pipe(tmp_path)
+    _, _, report = swept(pipe)
+    other = ["--state", str(pipe.state), "--session", "other"]
+    assert command("expand", report["removed"][0]["key"], *other) == (3, b"")
+
+
+def test_an_expired_original_answers_with_the_call_that_made_it(tmp_path: Path, capsys) -> None:
+    """Not with the bytes, and not as if it had never been."""
+    pipe = Pipe(tmp_path)
+    _, _, report = swept(pipe)
+    from cg.sweep.store_sqlite import SqliteStore
+
+    with SqliteStore(pipe.state) as store:
+        store.sweep_ages(START + 1000 + 200 * 3600)
+    assert command("expand", report["removed"][2]["key"], *pipe.where()) == (3, b"")
+    said = capsys.readouterr().err
+    assert "no longer kept" in said and "Read" in said and "/repo/f2.py" in said
+
+
+def test_what_was_expanded_by_hand_is_not_judged_again(tmp_path: Path) -> None:
+    """A later read of the same text is no candidate."""
+    pipe = Pipe(tmp_path)
+    _, _, report = swept(pipe)
+    command("expand", report["removed"][0]["key"], *pipe.where())
+    _, later = pipe.run(encoded(history(16, outputs={15: output(0)})), START + 1010, DROPS)
+    assert later["declines"].get("kept_verbatim", 0) >= 0
+    _, later = pipe.run(encoded(history(16, outputs={15: output(0)}, last="So?")), START + 5000, DROPS)
+    assert "toolu_015" not in {r["tool_use_id"] for r in later["removed"]}
+
+
+def test_forget_erases_a_session_and_leaves_the_others(tmp_path: Path) -> None:
+    """Nothing of it answers afterwards."""
+    one, two = Pipe(tmp_path, "one"), Pipe(tmp_path, "two")
+    key = swept(one)[2]["removed"][0]["key"]
+    assert swept(two)[2]["removed"][0]["key"] == key
+    assert command("forget", "--state", str(one.state), "--session", "one") == (0, b"")
+    assert command("expand", key, *one.where())[0] == 3
+    assert command("expand", key, *two.where())[0] == 0
+    assert command("forget", "--state", str(one.state), "--all")[0] == 0
+    assert command("expand", key, *two.where())[0] == 3
+
+
+def test_a_state_is_private(tmp_path: Path) -> None:
+    """Folder 0700, files 0600."""
+    pipe = Pipe(tmp_path)
+    swept(pipe)
+    assert stat.S_IMODE(pipe.state.parent.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(p.stat().st_mode) for p in pipe.state.parent.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize(
+    "toml", ["min_tokns = 5", "min_tokens = 0", "strategy = 'llm'", "ask = 'never'", "min_tokens = ", "preset = 'x'"]
+)
+def test_a_wrong_configuration_is_refused_with_exit_2(toml: str, tmp_path: Path, capsys) -> None:
+    """By `config --check`, and by a run before it reads or writes anything."""
+    pipe = Pipe(tmp_path, toml=toml)
+    assert command("config", "--check", *pipe.options) == (2, b"")
+    assert command("run", *pipe.where(), *pipe.options, stdin=encoded(history(1))) == (2, b"")
+    assert capsys.readouterr().err.count("cg-sweep: ") == 2 and not pipe.state.exists()
+
+
+def test_config_prints_what_is_in_force(tmp_path: Path, monkeypatch) -> None:
+    """Environment over file over preset."""
+    monkeypatch.setenv("CG_SWEEP_ASK_CAP", "7")
+    pipe = Pipe(tmp_path, preset="classic", toml="ask_cap = 9\nmin_tokens = 77\n")
+    code, out = command("config", *pipe.options)
+    shown = json.loads(out)
+    assert code == 0 and (shown["ask_cap"], shown["min_tokens"], shown["apply"]) == (7, 77, "at-once")
+    assert command("config", "--check", *pipe.options) == (0, b"")
+
+
+@pytest.mark.parametrize("now", ["nan", "inf", "-inf"])
+def test_a_time_that_is_no_time_is_refused(now: str, tmp_path: Path) -> None:
+    """Not one of them compares with anything."""
+    pipe = Pipe(tmp_path)
+    assert command("run", f"--now={now}", *pipe.where(), stdin=encoded(history(1))) == (2, b"")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"messages": 3}', encoded(history(2))[:-9]])
+def test_a_body_that_cannot_be_understood_leaves_as_it_came(body: bytes, tmp_path: Path) -> None:
+    """Exit 0: what to do with it is the API's to say."""
+    pipe = Pipe(tmp_path)
+    out, report = pipe.run(body, START, DROPS)
+    assert out == body and report["reason"] == "unreadable"
+
+
+def test_a_damaged_state_is_refused_and_nothing_is_printed(tmp_path: Path, capsys) -> None:
+    """Exit 2 says so; a script sends its own body then."""
+    pipe = Pipe(tmp_path)
+    pipe.state.parent.mkdir(mode=0o700)
+    pipe.state.write_bytes(b"this is no database" * 100)
+    pipe.state.chmod(0o600)
+    assert command("run", *pipe.where(), stdin=encoded(history(1))) == (2, b"")
+    assert "cg-sweep: " in capsys.readouterr().err
+
+
+def test_a_retry_is_the_same_turn(tmp_path: Path) -> None:
+    """The same body within ten minutes leaves as the same bytes, asks nobody and counts nothing twice."""
+    pipe = Pipe(tmp_path)
+    body, out, _ = swept(pipe)
+    again, report = pipe.run(body, START + 1300, DROPS)
+    assert again == out and report["reason"] == "retry" and report["ask"] is None and "savings" not in report
+    assert len(read(again).tool_texts) == 14
