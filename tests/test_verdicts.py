@@ -336,3 +336,20 @@ def test_decoding_keeps_no_references() -> None:
         Decoder([0, 1]).feed(reply)
     assert sys.getrefcount(reply) == before
     assert sys.getallocatedblocks() - blocks < 100
+
+
+def test_u32_one_object_a_line_is_an_answer_and_one_object_alone_is_none() -> None:
+    """No bracket is needed where several lines are verdicts; a cut last line is left out; one bare object may be an
+    example."""
+    line = '{"i": %d, "needed_by": "none", "verdict": "drop"}'
+    whole = decode("\n".join(line % i for i in range(3)), range(3))
+    assert (whole.status, whole.drops) == ("ok", (0, 1, 2))
+    cut = decode("\n".join(line % i for i in range(3))[:-10], range(3))
+    assert (cut.status, cut.drops) == ("truncated", (0, 1))
+    assert decode(line % 0, range(3)).status == "unparseable"
+
+
+def test_d4_a_cut_reply_is_cut_whatever_brackets_stand_before_the_answer() -> None:
+    """A closing bracket in the prose does not turn a lack of room into a reply in the wrong form."""
+    cut = decode('By [a] and [b]: [{"i": 0, "needed_by": "none", "verdict": "drop"}, {"i": 1, "nee', range(2))
+    assert (cut.status, cut.reason, cut.drops) == ("truncated", "cut", (0,))

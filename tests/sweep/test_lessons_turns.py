@@ -8,6 +8,7 @@ import pytest
 from sessions import (
     COLD_AFTER_S,
     HOUR_MARK,
+    LONG,
     Client,
     Replies,
     drops,
@@ -19,13 +20,16 @@ from sessions import (
     step,
 )
 
+from cg.sweep.asker import parse_reply
 from cg.sweep.config import Config, load
 from cg.sweep.counters import Decline, Event
 from cg.sweep.idle import due_at
 from cg.sweep.ledger import Reason
 from cg.sweep.removal import EXPAND_TOOL, find_markers
+from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Identity, Payload, Removal, Usage
+from cg.sweep.threads import thread_key
+from cg.sweep.values import Identity, Payload, Phase, Removal, Usage
 from cg.sweep.wants import Answer, Failure
 
 COLD = Config(judge="recency", ask="off", apply="free")
@@ -269,3 +273,46 @@ def test_d15_another_configuration_replays_the_same_bytes() -> None:
         later = client(config, one.store)
         contents = results(later.send(request(history(3)), COLD_AFTER_S + 10))
         assert {name: contents[name] for name in first} == first
+
+
+# -- U13, U19, U37 -----------------------------------------------------------------------------------------------------
+
+
+def test_u13_a_call_in_the_reply_is_discarded_and_judges_nothing() -> None:
+    """A reply that only calls a tool brings no text, whatever the call's input looks like; all outputs stay."""
+    call = {"type": "tool_use", "id": "toolu_z", "name": EXPAND_TOOL, "input": json.loads(drops(1))[0]}
+    parsed = parse_reply(json.dumps({"content": [{"type": "thinking", "thinking": drops(11)}, call]}).encode())
+    assert parsed is not None and parsed[0] == ""
+    one = classic_ask(Replies(parsed[0]))
+    assert one.report.declines[Decline.UNPARSEABLE] == 1 and not one.report.removed
+
+
+def test_u19_with_a_store_too_small_for_all_every_marker_still_resolves() -> None:
+    """What does not fit stays whole; nothing that left is evicted for it, in this turn or a later one."""
+    store = MemoryStore(Limits(max_bytes=3 * LONG))
+    one = client(store=store)
+    one.send(request(opening()), 0.0)
+    one.send(request(history(6)), COLD_AFTER_S)
+    sent = one.send(request(history(9)), 3 * COLD_AFTER_S)
+    marked = {name: find_markers(content) for name, content in results(sent).items() if find_markers(content)}
+    assert len(marked) == 3
+    for name, (key,) in marked.items():
+        assert one.sweep.expand("t", key, 3 * COLD_AFTER_S).answer == output(int(name.removeprefix("toolu_"))).encode()
+
+
+def test_u37_a_header_that_comes_and_goes_makes_nothing_cold() -> None:
+    """Four turns a minute apart, the second and third under another name: the fourth is a minute's work away from
+    cold under either."""
+    store = MemoryStore()
+    by_name = {name: Client(store, COLD, thread_key(b"s", **named(name))) for name in (None, "s1")}
+    for n, name in enumerate((None, "s1", "s1", None)):
+        one = by_name[name]
+        one.send(request(history(n + 1)), 60.0 * n)
+        assert one.report.phase is not Phase.COLD and not one.report.removed
+    assert by_name[None].thread != by_name["s1"].thread
+
+
+def named(session: str | None) -> dict[str, Any]:
+    """What a thread is told by, with or without a session header."""
+    headers = {} if session is None else {"x-cg-session": session}
+    return {"credential": "c", "upstream": "u", "headers": headers, "session_id": None, "opening": b"o"}

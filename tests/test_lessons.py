@@ -1,0 +1,45 @@
+"""docs/lessons.md keeps its word: every number once, and every test that it names is there."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NUMBERS = [f"U{n}" for n in range(1, 45)] + [f"D{n}" for n in range(1, 18)]
+RULE_INSTEAD = {"U9", "U12", "U38", "U39"}  # what the design does otherwise; U38 has no test of its own
+
+
+def rows() -> list[list[str]]:
+    text = (ROOT / "docs" / "lessons.md").read_text("utf-8")
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if re.match(r"\| [UD]\d", line)
+    ]
+
+
+def suite() -> set[str]:
+    """The names of all test functions."""
+    return {
+        node.name
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+
+
+def test_every_lesson_is_there_once() -> None:
+    """44 faults and 17 hazards, in order, four cells each."""
+    assert [row[0] for row in rows()] == NUMBERS
+    assert all(len(row) == 4 and all(row) for row in rows())
+
+
+def test_every_test_that_a_lesson_names_exists() -> None:
+    """Only a lesson that a rule replaces may do without."""
+    known = suite()
+    for number, _, holds, named in rows():
+        found = re.findall(r"`(test_\w+)`", named)
+        missing = [name for name in found if name not in known]
+        assert not missing, (number, missing)
+        assert holds.startswith("replaced:") == (number in RULE_INSTEAD), number
+        assert found or number == "U38", number
