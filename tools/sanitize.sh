@@ -16,5 +16,6 @@ sanitized() {
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=src \
     HYPOTHESIS_PROFILE=sanitize python "$@"
 }
-sanitized -m pytest -q "${tests[@]}"
+# Findings go to the real standard error, which pytest would otherwise keep to itself when a finding ends the process.
+sanitized -m pytest -q --capture=sys "${tests[@]}"
 [ -z "${CG_SANITIZE_FUZZ:-}" ] || sanitized bench/fuzz/bm25_files.py --seconds "$CG_SANITIZE_FUZZ"
