@@ -96,7 +96,7 @@ static int bm25_make_classes(Bm25Layout *l, double k1, double b) {
     l->length = distinct;
     l->cls = (uint32_t *)malloc((size_t)(n + 1) * 4);
     if (!distinct || !l->cls) return BM25_NO_MEMORY;
-    memcpy(distinct, l->b->length, (size_t)n * 4);
+    if (n) memcpy(distinct, l->b->length, (size_t)n * 4);
     qsort(distinct, (size_t)n, 4, bm25_compare_u32);
     for (i = 0; i < n; i++)
         if (i == 0 || distinct[i] != distinct[l->n_classes - 1]) distinct[l->n_classes++] = distinct[i];
