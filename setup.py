@@ -55,6 +55,8 @@ if is_on("CG_COVERAGE"):
 options = {}
 if is_on("CG_ABI3"):
     macros += [("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")]
+    # The limited interface has these two as functions only.
+    macros += [("PyBytes_AS_STRING", "PyBytes_AsString"), ("PyBytes_GET_SIZE", "PyBytes_Size")]
     options["bdist_wheel"] = {"py_limited_api": "cp311"}
 
 compile_flags, link_flags = compiler_flags()
