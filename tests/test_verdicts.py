@@ -205,6 +205,18 @@ def test_64_levels_are_read_and_65_give_up_the_outermost() -> None:
             assert decode(reply, [0, 1]).to_dict() == verdict_oracle.decode(reply, [0, 1]), (lead, levels)
 
 
+def test_a_bracket_behind_64_others_stands_where_it_is_written() -> None:
+    """Behind a break it may answer if it is the first on its line, however many outer brackets were given up."""
+    broken = '[{"i":0,"verdict":"keep","quote":"it says "x'
+    for lead in ("[\n", '{"a":\n[', '["a",\n', "[\n "):
+        reply = broken + "\n" + lead * 100 + f"[{drop(1)}]" + "]" * 40
+        found = decode(reply, [0, 1]).to_dict()
+        assert (
+            found == verdict_oracle.decode(reply, [0, 1]) == in_pieces(reply.encode(), [0, 1], list(range(len(reply))))
+        )
+    assert decode(broken + "\n" + "[\n" * 100 + f"[{drop(1)}]" + "]" * 100, [0, 1]).drops == (1,)
+
+
 def test_rows_of_brackets_read_as_the_slow_decoder_reads_them() -> None:
     """Long rows have a short way; it must not show, wherever the row is cut."""
     for reply in (

@@ -304,7 +304,8 @@ static int too_deep(Machine *m) {
     }
     if (root[1].start - root->start <= 32 && opener_plain(m->s, root->start + 1, root[1].start) == root[1].start) {
         root_given_up(m);
-        frame_push(m, m->s[m->at++] == '{');
+        frame_push(m, m->s[m->at] == '{');
+        m->at++;
         return STEP;
     }
     m->shelf_at = m->at;
