@@ -71,7 +71,7 @@ def adjudicate(
         else:
             misses, read = _cache_outcome(answer.usage, tally)
             # An ask that read nothing was not over the prefix that is priced and trusted: its words are not used.
-            text = answer.text if read or answer.usage is None else None
+            text = answer.text if read else None
     fell_back = text is None
     if fell_back:
         text = yield from _fall_back(current, inventory, index, config, tally, legs)
@@ -88,9 +88,12 @@ def _leg(name: str, answer: Answer | Failure) -> AskLeg:
 
 
 def _cache_outcome(usage: Usage | None, tally: Tally) -> tuple[int, bool]:
-    """(paid misses, prefix read): a read of zero or a paid write each say that the ask did not ride on the cache."""
+    """(paid misses, prefix read): a read of zero or a paid write each say that the ask did not ride on the cache.
+
+    Where the provider does not say, the entry counts as renewed: to take a live one for dead would break it.
+    """
     if usage is None:
-        return 0, False
+        return 0, True
     wrote = usage.write_5m + usage.write_1h
     if usage.read == 0:
         tally.decline(Decline.PREFIX_CACHE_READ_ZERO)

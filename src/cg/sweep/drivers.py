@@ -17,7 +17,7 @@ from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
 from cg.sweep.transcript import Transcript, Unreadable, read
-from cg.sweep.values import Branch, Ending, Identity, Thread, Usage
+from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
 from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
 
 log = logging.getLogger("cg.sweep")
@@ -149,15 +149,27 @@ class Sweep:
             case Put():
                 return self._store.put(thread, want.payloads, now)
             case Freeze():
-                return self._store.freeze(thread, want.removals)
+                return self._freeze(thread, want.removals)
             case Declare():
-                return self._store.declare(thread, want.declaration)
+                declaration = self._store.declare(thread, want.declaration)
+                if thread in self._known:
+                    self._known[thread] = replace(self._known[thread], declaration=declaration)
+                return declaration
             case Fetch():
                 return self._store.fetch(thread, want.key)
             case Recall():
                 return tuple(self._store.payloads(thread))
             case _:
                 raise TypeError(f"not a want of the store: {type(want).__name__}")
+
+    def _freeze(self, thread: str, removals: tuple[Removal, ...]) -> tuple[Removal, ...]:
+        """Freeze, and know it: should the store fail from now on, these have to be replayed without it."""
+        standing = self._store.freeze(thread, removals)
+        known = self._known.get(thread)
+        if known is not None:
+            frozen = {**known.removals, **{removal.identity: removal for removal in standing}}
+            self._known[thread] = replace(known, removals=frozen)
+        return standing
 
     def _finish(self, thread: str, turn: Turn, now: float, settled: Settled | None) -> Swept:
         """Remember the turn; the body leaves even if that fails, since every marker in it resolves already."""
@@ -181,6 +193,11 @@ class Sweep:
         store = self._store
         for identity, ending in changes.ended:
             store.end(thread, identity, ending, now)
+            known = self._known.get(thread)
+            if known is not None and identity in known.removals:
+                self._known[thread] = replace(
+                    known, removals={i: r for i, r in known.removals.items() if i != identity}
+                )
         for sha256 in changes.expanded:
             store.expand_mark(thread, sha256)
         if changes.pend:
