@@ -7,6 +7,7 @@ from typing import Any
 
 from cg.sweep.config import load
 from cg.sweep.drivers import Sweep
+from cg.sweep.removal import EXPAND_TOOL
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.wants import Answer, Failure
 
@@ -89,3 +90,17 @@ def removed_at_cold(sweep: Sweep, judge=None, *, n: int = 20, thread: str = "t",
     settled(sweep, thread, START + 250, judge or Judge(keep={11}))
     later = encoded(history(n, last="And now?", **form))
     return later, sweep.process(later, thread, START + 1000)
+
+
+def expanding(n: int, key: str) -> dict:
+    """A history whose model called our tool, with the client's error for a tool it does not know."""
+    form = history(n, last="And now?")
+    call = {"type": "tool_use", "id": "toolu_expand", "name": EXPAND_TOOL, "input": {"id": key}}
+    error = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_expand",
+        "content": "Error: No such tool available: cg_expand",
+        "is_error": True,
+    }
+    form["messages"] += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [error]}]
+    return form
