@@ -51,7 +51,7 @@ def test_u31_a_gap_is_asked_once_and_a_busy_session_never() -> None:
     (branch,) = client.store.load("t").branches
     due = due_at(client.sweep.core, branch)
     assert due == 60.0 + 300 - 60  # of the last request alone
-    assert client.sweep.settle("t", branch, due, asker=asker).reason is Reason.JUDGED
+    assert client.sweep.settle("t", branch, due, asker=asker).reason is Reason.NOTHING_SPENT
     (asked,) = client.store.load("t").branches
     assert due_at(client.sweep.core, asked) is None and len(asker.asked) == 1
 

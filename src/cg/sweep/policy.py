@@ -92,7 +92,12 @@ class Core:
         return Turn(body, report, self._changes(work, body))
 
     def frozen_form(self, transcript: Transcript, thread: Thread) -> Turn:
-        """Only what was decided before, for a turn in which something of ours failed."""
+        """Only what was decided before, for a turn in which something of ours failed.
+
+        A thread whose tool was never declared has sent no marker yet, and none leaves without the tool that answers it.
+        """
+        if thread.declaration is None:
+            return untouched(transcript, Reason.FAULT)
         work = Work(
             transcript, thread, Place(Standing.FIRST, None, 0, False), Phase.UNKNOWN, 0.0, frozen_in(transcript, thread)
         )
