@@ -1,6 +1,7 @@
 """Shared set-up: the slow oracles of tests/reference can be imported by name; how many examples hypothesis draws.
 
-HYPOTHESIS_PROFILE=sanitize (tools/sanitize.sh sets it) draws a tenth, as a sanitized build is many times slower.
+Each test names its full number, which CG_LONG=1 draws; HYPOTHESIS_PROFILE=sanitize (tools/sanitize.sh sets it) draws a
+tenth, as a sanitized build is many times slower.
 """
 
 import os
@@ -12,14 +13,14 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "reference"))
 
-# Of the examples that each test asks for: all of them where time is no matter, a tenth on a sanitized build.
-DIVISOR = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "sanitize" else 1
+# Of the examples that each test asks for: all with CG_LONG=1, a tenth on a sanitized build, otherwise a half.
+IS_LONG = os.environ.get("CG_LONG") == "1"
+DIVISOR = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "sanitize" else 1 if IS_LONG else 2
 
 
 def pytest_collection_modifyitems(items: "list[pytest.Item]") -> None:
     """Draw fewer examples than a test asks for; hypothesis has profiles, but a test's own number beats them."""
-    for item in items:
-        test = getattr(item, "obj", None)
+    for test in {getattr(item, "obj", None) for item in items}:  # once each, however many parameters it has
         asked = getattr(test, "_hypothesis_internal_use_settings", None)
         if DIVISOR > 1 and asked is not None:
             fewer = settings(asked, max_examples=max(1, asked.max_examples // DIVISOR))
