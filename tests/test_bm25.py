@@ -109,7 +109,9 @@ def test_every_answer_is_the_oracles(seed, path):
 def pruned_cases(seed):
     """(index, query) pairs in which bounds have something to skip: long lists, columns, ties, windows."""
     rng = random.Random(seed)
-    n_docs = rng.choice([600, 1500, 4000, 20_000, 70_000]) if LONG else {3: 70_000}.get(seed, [600, 1500, 4000][seed % 3])
+    n_docs = (
+        rng.choice([600, 1500, 4000, 20_000, 70_000]) if LONG else {3: 70_000}.get(seed, [600, 1500, 4000][seed % 3])
+    )
     n_words = rng.choice([5, 50, 1000])
     texts = collection(rng, n_docs, n_words, rng.choice([0.4, 0.8, 1.2]), (0, 1, 4, 8, 16))
     if seed % 5 == 0:
