@@ -27,6 +27,8 @@ def compiler_flags() -> tuple[list[str], list[str]]:
         return ["/O2", "/fp:precise"], []
     # Contraction would fuse a*b + c on some processors and not on others: scores must be the same number everywhere.
     flags = ["-ffp-contract=off", "-fno-math-errno"]
+    # An undeclared function would return an int, and a pointer from it would be cut in half.
+    flags.append("-Werror=implicit-function-declaration")
     if is_on("CG_SANITIZE"):
         sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
         return [*flags, "-O1", "-g", *sanitizers], sanitizers[:1]
@@ -55,8 +57,9 @@ if is_on("CG_COVERAGE"):
 options = {}
 if is_on("CG_ABI3"):
     macros += [("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")]
-    # The limited interface has these two as functions only.
+    # The limited interface has the first two as functions only, and raw memory, which is the C library's, not at all.
     macros += [("PyBytes_AS_STRING", "PyBytes_AsString"), ("PyBytes_GET_SIZE", "PyBytes_Size")]
+    macros += [(f"PyMem_Raw{name}", name.lower()) for name in ("Malloc", "Calloc", "Realloc", "Free")]
     options["bdist_wheel"] = {"py_limited_api": "cp311"}
 
 compile_flags, link_flags = compiler_flags()

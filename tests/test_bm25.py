@@ -241,6 +241,7 @@ def test_building_can_be_interrupted():
     """Ctrl-C stops a long build with KeyboardInterrupt."""
     code = (
         "import os, signal, itertools\nfrom cg.bm25 import BM25Index\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job begins with it ignored
         "def texts():\n"
         "    for i in itertools.count():\n"
         "        if i == 500: os.kill(os.getpid(), signal.SIGINT)\n"
