@@ -91,6 +91,12 @@ static int bm25_builder_start(Bm25Builder *b, uint64_t seed) {
     return bm25_rehash(b, 1024);
 }
 
+/* Are n bytes the same? Both places are padded by 8; most tokens are so short that a call would be the larger part. */
+BM25_INLINE int bm25_same(const uint8_t *p, const uint8_t *q, size_t n) {
+    if (n <= 8) return n == 0 || ((bm25_load64(p) ^ bm25_load64(q)) & (~0ull >> (64 - 8 * n))) == 0;
+    return bm25_load64(p) == bm25_load64(q) && memcmp(p + 8, q + 8, n - 8) == 0;
+}
+
 /* Number of the term, entered if it is new; or a Stop. p is padded by 8 bytes. */
 static int64_t bm25_enter(Bm25Builder *b, const uint8_t *p, size_t n, uint64_t hash) {
     uint64_t at = hash & (uint32_t)(b->n_slots - 1);
@@ -98,11 +104,11 @@ static int64_t bm25_enter(Bm25Builder *b, const uint8_t *p, size_t n, uint64_t h
     for (; b->slot[at].term != BM25_EMPTY; at = (at + 1) & (b->n_slots - 1)) {
         if (b->slot[at].hash != (uint32_t)hash) continue;
         term = &b->term[b->slot[at].term];
-        if (term->length == n && memcmp(b->bytes + term->offset, p, n) == 0) return b->slot[at].term;
+        if (term->length == n && bm25_same(b->bytes + term->offset, p, n)) return b->slot[at].term;
     }
     if (b->n_terms >= 0x7FFFFFFFu || b->n_bytes + n > 0xFFFFFFF0u) return BM25_TOO_MANY_TERMS;
     if (!bm25_grow((void **)&b->term, &b->term_room, b->n_terms + 1, sizeof(Bm25Term))) return BM25_NO_MEMORY;
-    if (!bm25_grow((void **)&b->bytes, &b->byte_room, b->n_bytes + n, 1)) return BM25_NO_MEMORY;
+    if (!bm25_grow((void **)&b->bytes, &b->byte_room, b->n_bytes + n + 8, 1)) return BM25_NO_MEMORY;
     term = &b->term[b->n_terms];
     term->offset = (uint32_t)b->n_bytes;
     term->length = (uint32_t)n;

@@ -118,12 +118,16 @@ static int bm25_make_classes(Bm25Layout *l, double k1, double b) {
     return BM25_OK;
 }
 
+#define BM25_AHEAD 16u           /* postings by which the walk asks for a term in advance */
+
 /* Walks all postings in document order. */
 typedef struct { const Bm25Builder *b; uint64_t at, big; } Bm25Walk;
 
 BM25_INLINE uint32_t bm25_walk(Bm25Walk *w, uint32_t *tf) {
     const Bm25Chunk *c = &w->b->chunk[w->at / BM25_CHUNK];
     uint32_t i = (uint32_t)(w->at % BM25_CHUNK);
+    if (i + BM25_AHEAD < BM25_CHUNK && w->at + BM25_AHEAD < w->b->n_postings)
+        BM25_PREFETCH(&w->b->term[c->term[i + BM25_AHEAD]]);
     *tf = c->tf[i];
     if (*tf == 255) {            /* `big` has been sorted by position */
         while (w->big < w->b->n_big && w->b->big[w->big].at < w->at) w->big++;
