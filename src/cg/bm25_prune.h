@@ -8,8 +8,8 @@
       reaches the bar are scored exactly. The bar rises as they are found.
 
    Bounds: share = weight * sat <= weight * code / 255. With `scale` and integer weights wq >= weight * scale, a
-   posting adds floor(wq * code / 256) + 1 > wq * code / 256, so score < sum * 256 / (255 * scale). SLACK covers the
-   rounding of the doubles on both sides, which is smaller by six orders of magnitude. */
+   posting adds floor(wq * code / 256) > wq * code / 256 - 1, so the score of a document under n terms is less than
+   (sum + n) * 256 / (255 * scale). wq >= 256 keeps every posting from adding nothing. SLACK covers the rounding of the doubles on both sides, which is smaller by six orders of magnitude. */
 #ifndef BM25_PRUNE_H
 #define BM25_PRUNE_H
 
@@ -22,7 +22,7 @@
 #define BM25_SPARSE 1024u        /* postings in a span up to which they are walked again instead of all its sums */
 #define BM25_WORTH 384u         /* postings in a span from which a column is read rather than asked for each of them */
 #define BM25_SLACK 1e-9
-#define BM25_SCALE_ROOM 60000.0  /* of the 65,535 that a sum can hold; the rest is for rounding up */
+#define BM25_SCALE_ROOM 56000.0  /* of the 65,535 that a sum can hold; the rest is for 32 weights raised to 256 */
 
 typedef struct {
     const Bm25Index *ix;
@@ -186,66 +186,96 @@ static void bm25_drive(Bm25Pruner *p, size_t place) {
 
 /* ---- scanning ------------------------------------------------------------------------------------------------- */
 
-static void bm25_columns_plain(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count) {
-    memset(sum, 0, count * sizeof(uint16_t));
-    for (size_t j = 0; j < n; j++) {
-        const uint8_t *c = column[j];
-        uint32_t w = wq[j];
-        for (uint32_t i = 0; i < count; i++) sum[i] = (uint16_t)(sum[i] + (c[i] * w >> 8) + (c[i] != 0));
-    }
-}
-
-/* Does any of 64 sums reach `need`? */
-static int bm25_reaches_plain(const uint16_t *sum, uint16_t need) {
-    int any = 0;
-    for (int i = 0; i < 64; i++) any |= sum[i] >= need;
-    return any;
-}
-
-#if BM25_HAS_AVX2
-BM25_AVX2 static void bm25_columns_avx2(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count) {
-    __m256i zero = _mm256_setzero_si256(), w[BM25_PRUNE_TERMS];
-    for (size_t j = 0; j < n; j++) w[j] = _mm256_set1_epi16((short)wq[j]);
-    for (uint32_t i = 0; i < count; i += 16) {
-        __m256i total = zero;
+/* Add columns to the sums of whole groups of 64 documents. Groups in which a sum reaches `need` are noted in `hot` and
+   keep their sums; the others are left clear. Returns the number of hot groups. */
+static uint32_t bm25_columns_plain(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count,
+                                   uint16_t need, uint16_t *hot) {
+    uint32_t found = 0;
+    for (uint32_t g = 0; g < count; g += 64) {
+        uint16_t *to = sum + g;
+        int any = 0;
         for (size_t j = 0; j < n; j++) {
-            __m256i code = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(column[j] + i)));
-            total = _mm256_add_epi16(total, _mm256_mulhi_epu16(_mm256_slli_epi16(code, 8), w[j]));
-            total = _mm256_sub_epi16(total, _mm256_cmpgt_epi16(code, zero));
+            const uint8_t *c = column[j] + g;
+            uint32_t w = wq[j];
+            for (uint32_t i = 0; i < 64; i++) to[i] = (uint16_t)(to[i] + (c[i] * w >> 8));
         }
-        _mm256_storeu_si256((__m256i *)(sum + i), total);
+        for (int i = 0; i < 64; i++) any |= to[i] >= need;
+        if (any) hot[found++] = (uint16_t)(g / 64); else memset(to, 0, 64 * sizeof *to);
     }
+    return found;
 }
 
-BM25_AVX2 static int bm25_reaches_avx2(const uint16_t *sum, uint16_t need) {
-    const __m256i *s = (const __m256i *)sum;
-    __m256i most = _mm256_max_epu16(_mm256_max_epu16(_mm256_loadu_si256(s), _mm256_loadu_si256(s + 1)),
-                                    _mm256_max_epu16(_mm256_loadu_si256(s + 2), _mm256_loadu_si256(s + 3)));
-    __m256i bar = _mm256_set1_epi16((short)need);
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_max_epu16(most, bar), most)) != 0;
+/* A bit for each of 64 sums that reaches `need`. */
+static uint64_t bm25_reached_plain(const uint16_t *sum, uint16_t need) {
+    uint64_t bits = 0;
+    for (int i = 0; i < 64; i++) bits |= (uint64_t)(sum[i] >= need) << i;
+    return bits;
 }
-#endif
 
-BM25_INLINE int bm25_reaches(const uint16_t *sum, uint16_t need) {
 #if BM25_HAS_AVX2
-    if (bm25_path == BM25_PATH_AVX2) return bm25_reaches_avx2(sum, need);
-#endif
-    return bm25_reaches_plain(sum, need);
+BM25_AVX2 static uint64_t bm25_reached_avx2(const uint16_t *sum, uint16_t need) {
+    __m256i bar = _mm256_set1_epi16((short)need), reached[4];
+    uint64_t bits = 0;
+    for (int v = 0; v < 4; v++) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)sum + v);
+        reached[v] = _mm256_cmpeq_epi16(_mm256_max_epu16(x, bar), x);
+    }
+    for (int v = 0; v < 2; v++) {                /* packing works within halves of 128 bits: put them in order */
+        __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(reached[2 * v], reached[2 * v + 1]), 0xD8);
+        bits |= (uint64_t)(uint32_t)_mm256_movemask_epi8(both) << (32 * v);
+    }
+    return bits;
 }
 
-BM25_INLINE void bm25_columns(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count) {
-#if BM25_HAS_AVX2
-    if (bm25_path == BM25_PATH_AVX2) { bm25_columns_avx2(sum, column, wq, n, count); return; }
+BM25_AVX2 static uint32_t bm25_columns_avx2(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n,
+                                            uint32_t count, uint16_t need, uint16_t *hot) {
+    __m256i w[BM25_PRUNE_TERMS], bar = _mm256_set1_epi16((short)need);
+    uint32_t found = 0;
+    for (size_t j = 0; j < n; j++) w[j] = _mm256_set1_epi16((short)wq[j]);
+    for (uint32_t g = 0; g < count; g += 64) {
+        __m256i *to = (__m256i *)(sum + g), total[4], most, reached;
+        for (int v = 0; v < 4; v++) total[v] = _mm256_loadu_si256(to + v);
+        for (size_t j = 0; j < n; j++)
+            for (int v = 0; v < 4; v++) {
+                __m256i code = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(column[j] + g) + v));
+                total[v] = _mm256_add_epi16(total[v], _mm256_mulhi_epu16(_mm256_slli_epi16(code, 8), w[j]));
+            }
+        most = _mm256_max_epu16(_mm256_max_epu16(total[0], total[1]), _mm256_max_epu16(total[2], total[3]));
+        reached = _mm256_cmpeq_epi16(_mm256_max_epu16(most, bar), most);
+        if (_mm256_testz_si256(reached, reached)) {
+            for (int v = 0; v < 4; v++) total[v] = _mm256_setzero_si256();
+        } else {
+            hot[found++] = (uint16_t)(g / 64);
+        }
+        for (int v = 0; v < 4; v++) _mm256_storeu_si256(to + v, total[v]);
+    }
+    return found;
+}
 #endif
-    bm25_columns_plain(sum, column, wq, n, count);
+
+BM25_INLINE uint32_t bm25_columns(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n, uint32_t count,
+                                  uint16_t need, uint16_t *hot) {
+#if BM25_HAS_AVX2
+    if (bm25_path == BM25_PATH_AVX2) return bm25_columns_avx2(sum, column, wq, n, count, need, hot);
+#endif
+    return bm25_columns_plain(sum, column, wq, n, count, need, hot);
+}
+
+BM25_INLINE uint64_t bm25_reached(const uint16_t *sum, uint16_t need) {
+#if BM25_HAS_AVX2
+    if (bm25_path == BM25_PATH_AVX2) return bm25_reached_avx2(sum, need);
+#endif
+    return bm25_reached_plain(sum, need);
 }
 
 static void bm25_set_scale(Bm25Pruner *p) {
     double total = 0;
     for (size_t i = p->first; i < p->n; i++) total += p->cursor[p->order[i]].weight;
     p->scale = BM25_SCALE_ROOM / total;
-    for (size_t i = p->first; i < p->n; i++)
-        p->wq[p->order[i]] = (uint32_t)(p->cursor[p->order[i]].weight * p->scale) + 1;
+    for (size_t i = p->first; i < p->n; i++) {
+        uint32_t wq = (uint32_t)(p->cursor[p->order[i]].weight * p->scale) + 1;
+        p->wq[p->order[i]] = wq < 256 ? 256 : wq;    /* so that no posting adds 0 */
+    }
 }
 
 typedef struct {                 /* one span being scanned */
@@ -253,6 +283,8 @@ typedef struct {                 /* one span being scanned */
     uint16_t *sum;
     Bm25Unknown unknown;         /* terms that are not in the sums */
     uint16_t need;               /* the least sum that reaches the bar `need_bar` */
+    uint16_t hot[BM25_SCAN / 64];                /* groups of 64 documents in which a sum may reach it */
+    uint32_t n_hot;
     double need_bar;
     const uint8_t *column[BM25_PRUNE_TERMS];     /* what is in the sums: columns */
     uint32_t wq[BM25_PRUNE_TERMS];
@@ -265,12 +297,13 @@ typedef struct {                 /* one span being scanned */
 /* Bring the least useful sum up to date with the bar. */
 BM25_INLINE void bm25_set_need(const Bm25Pruner *p, Bm25Span *s) {
     double need = (p->bar * (1 - BM25_SLACK) - s->unknown.total * (1 + BM25_SLACK)) * p->scale * (255.0 / 256.0);
+    need -= (double)(s->columns + s->lists);     /* every posting was rounded down, by less than 1 */
     s->need = need < 1 ? 1 : need > 65535 ? 65535 : (uint16_t)need;
     s->need_bar = p->bar;
 }
 
 BM25_INLINE void bm25_consider(Bm25Pruner *p, Bm25Span *s, uint32_t i) {
-    double known = s->sum[i] * (256.0 / 255.0) / p->scale;
+    double known = (double)(s->sum[i] + s->columns + s->lists) * (256.0 / 255.0) / p->scale;
     s->sum[i] = 0;               /* considered once */
     if (bm25_hopeless(p, known, &s->unknown, s->base + i)) return;
     bm25_try(p, s->base + i, BM25_EMPTY);
@@ -282,10 +315,11 @@ static void bm25_seed(Bm25Pruner *p, Bm25Span *s) {
     Bm25Hit room[BM25_PRUNE_K];
     Bm25Heap best = {room, 0, p->heap->k};
     uint16_t need = s->need;
-    for (uint32_t g = 0; g < s->count; g += 64) {
-        if (!bm25_reaches(s->sum + g, need)) continue;
-        for (uint32_t i = g; i < g + 64; i++) {
-            if (s->sum[i] < need) continue;
+    for (uint32_t h = 0; h < s->n_hot; h++) {
+        uint32_t g = s->hot[h] * 64u;
+        for (uint64_t bits = bm25_reached(s->sum + g, need); bits; bits &= bits - 1) {
+            uint32_t i = g + (uint32_t)bm25_ctz64(bits);
+            if (s->sum[i] < need) continue;      /* it has risen since */
             bm25_offer(&best, s->sum[i], i);
             if (best.n == best.k && best.hit[0].score >= need && best.hit[0].score < 65535) need = (uint16_t)(best.hit[0].score + 1);
         }
@@ -295,10 +329,13 @@ static void bm25_seed(Bm25Pruner *p, Bm25Span *s) {
 }
 
 static void bm25_sweep(Bm25Pruner *p, Bm25Span *s) {
-    for (uint32_t g = 0; g < s->count && p->scored <= p->budget; g += 64) {
-        if (!bm25_reaches(s->sum + g, s->need)) continue;
-        for (uint32_t i = g; i < g + 64; i++)
+    for (uint32_t h = 0; h < s->n_hot && p->scored <= p->budget; h++) {
+        uint32_t g = s->hot[h] * 64u;
+        for (uint64_t bits = bm25_reached(s->sum + g, s->need); bits; bits &= bits - 1) {
+            uint32_t i = g + (uint32_t)bm25_ctz64(bits);
             if (s->sum[i] >= s->need) bm25_consider(p, s, i);
+        }
+        memset(s->sum + g, 0, 64 * sizeof *s->sum);
     }
 }
 
@@ -320,7 +357,7 @@ static void bm25_scatter(const Bm25Index *ix, uint64_t from, uint64_t to, uint32
     const uint8_t *code = ix->list_code;
     for (uint64_t r = from; r < to; r++) {
         uint32_t i = doc[r] - offset;
-        sum[i] = (uint16_t)(sum[i] + (code[r] * wq >> 8) + 1);
+        sum[i] = (uint16_t)(sum[i] + (code[r] * wq >> 8));
     }
 }
 
@@ -370,21 +407,26 @@ static int bm25_scan(Bm25Pruner *p) {
     uint16_t sum[BM25_SCAN];
     Bm25Span s;
     size_t stop = p->n;
-    int dirty = 1;
     bm25_set_scale(p);
     s.sum = sum;
+    /* Every span leaves its sums clear. */
+    memset(sum, 0, (size_t)(p->ix->n_padded < BM25_SCAN ? p->ix->n_padded : BM25_SCAN) * sizeof *sum);
     for (uint64_t base = 0; base < p->ix->n_docs; base += BM25_SCAN) {
+        int seeds;
         while (stop > p->first && !bm25_hopeful(p, stop - 1)) stop--;
         if (stop == p->first) return 1;
         bm25_open_span(p, &s, base, stop);
         if (s.columns == 0 && s.postings == 0) continue;
-        if (s.columns) bm25_columns(sum, s.column, s.wq, s.columns, s.count);
-        else if (dirty) memset(sum, 0, sizeof sum);
         for (size_t j = 0; j < s.lists; j++)
             bm25_scatter(p->ix, s.rows[j][0], s.rows[j][1], (uint32_t)(base % BM25_WINDOW), p->wq[s.list[j]], sum);
-        if (p->heap->n < p->heap->k || base == 0) bm25_seed(p, &s);
-        dirty = s.columns || s.postings > BM25_SPARSE;
-        if (dirty) bm25_sweep(p, &s); else bm25_sweep_sparse(p, &s);
+        seeds = p->heap->n < p->heap->k || base == 0;
+        if (seeds || s.columns || s.postings > BM25_SPARSE) {
+            s.n_hot = bm25_columns(sum, s.column, s.wq, s.columns, s.count, s.need, s.hot);
+            if (seeds) bm25_seed(p, &s);
+            bm25_sweep(p, &s);
+        } else {
+            bm25_sweep_sparse(p, &s);
+        }
         if (p->scored > p->budget) return 0;
     }
     return 1;

@@ -7,6 +7,7 @@
 
 #define BM25_FEW 64              /* terms, and hits, that need no allocation */
 #define BM25_SHORT_TEXT 960      /* bytes of a query that need no allocation */
+#define BM25_FAR_TERMS 4096u     /* terms from which the vocabulary does not stay in the nearest caches */
 
 /* Distinct term numbers of a query, ascending. */
 typedef struct { uint32_t *term; size_t n, room; uint32_t few[BM25_FEW]; } Bm25Terms;
@@ -46,6 +47,31 @@ static void bm25_terms_settle(Bm25Terms *q) {
     q->n = kept;
 }
 
+/* Add the known ones of n tokens; 0 if memory is short. In a large vocabulary all of them are on their way from memory
+   before the first is asked for. */
+static int bm25_look_up(const Bm25Index *ix, const uint8_t *text, const Bm25Token *token, size_t n, Bm25Terms *q) {
+    uint64_t hash[BM25_FEW];
+    int far = ix->n_terms > BM25_FAR_TERMS;
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = bm25_hash(text + token[i].at, token[i].len, 0);
+        if (far) BM25_PREFETCH(&ix->slot[bm25_slot(hash[i], ix->n_slots)]);
+    }
+    for (size_t i = 0; i < n && far; i++) {
+        uint32_t t = ix->slot[bm25_slot(hash[i], ix->n_slots)];
+        if (t == BM25_EMPTY) continue;
+        BM25_PREFETCH(&ix->term_offset[t]);
+        BM25_PREFETCH(&ix->term_row[t]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t t = bm25_find(ix, text + token[i].at, token[i].len, hash[i]);
+        if (t == BM25_EMPTY) continue;
+        if (far) BM25_PREFETCH(&ix->short_tf[ix->term_row[t]]);
+        if (far) BM25_PREFETCH(&ix->short_doc[ix->term_row[t]]);
+        if (!bm25_terms_add(q, t)) return 0;
+    }
+    return 1;
+}
+
 /* The known terms of a text; 0 if memory is short. Free them in either case. */
 static int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int ascii, Bm25Terms *q) {
     uint8_t few_bytes[BM25_SHORT_TEXT + BM25_TEXT_PAD], *room = few_bytes;
@@ -65,12 +91,7 @@ static int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int as
     if (ok) {
         if (ascii) bm25_open_ascii(&scan, text, n, room, bits);
         else bm25_open_utf8(&scan, text, n, room);
-        while (ok && (got = bm25_next(&scan, token, BM25_FEW)) > 0)
-            for (size_t i = 0; i < got && ok; i++) {
-                const uint8_t *p = room + token[i].at;
-                uint32_t t = bm25_find(ix, p, token[i].len, bm25_hash(p, token[i].len, 0));
-                if (t != BM25_EMPTY) ok = bm25_terms_add(q, t);
-            }
+        while (ok && (got = bm25_next(&scan, token, BM25_FEW)) > 0) ok = bm25_look_up(ix, room, token, got, q);
         bm25_terms_settle(q);
     }
     if (room != few_bytes) { free(room); free(bits); }
