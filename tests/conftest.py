@@ -5,6 +5,7 @@ tenth, as a sanitized build is many times slower.
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,10 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "reference"))
+
+# A shell starts background jobs with SIGINT ignored, and children inherit that: tests that interrupt one need it back.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Of the examples that each test asks for: all with CG_LONG=1, a tenth on a sanitized build, otherwise a half.
 IS_LONG = os.environ.get("CG_LONG") == "1"
