@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from cg.sweep.state_file import secure
 from cg.sweep.store import StoreError
 
 BUSY_TIMEOUT_S = 10.0  # how long a writer waits for another process before the call is refused
+POLL_S = 0.002  # between two looks for the writer's lock; a write takes about as long
 
 
 class Connections:
@@ -48,7 +50,7 @@ class Connections:
         self._check_process()
         with self.errors(), self._writer, self._lent() as connection:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
+            _patiently(connection, "BEGIN IMMEDIATE")
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -99,7 +101,7 @@ class Connections:
             self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            _patiently(connection, "PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA secure_delete = ON")  # what is forgotten does not linger in free pages
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
@@ -119,6 +121,27 @@ class Connections:
         except (ValueError, TypeError, OverflowError) as error:
             # Flipped bits give other types and broken text, even in SQLite's own messages.
             raise StoreError(f"{self.path}: holds what does not belong there: {_DAMAGED}") from error
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a statement that another process may hold up, looking every few milliseconds until the time is up.
+
+    SQLite's own waiting backs off to a tenth of a second, in which a busy process takes the lock again and again; and
+    the switch to WAL, which two processes make when they open a new file together, does not wait at all.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    try:
+        while True:
+            try:
+                connection.execute(statement).fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_S)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
 
 
 _DAMAGED = "it is damaged or not a database; move it away to start anew"
