@@ -159,7 +159,7 @@ def test_d9_a_sample_is_cut_at_a_character(pad: int) -> None:
 
 def test_samples_with_lone_surrogates_can_be_sent() -> None:
     """What goes into a request body is valid UTF-8."""
-    ask.sample("a\ud800b".encode("utf-8", "surrogatepass")).encode("utf-8")
+    assert ask.sample("a\ud800b".encode("utf-8", "surrogatepass")).encode("utf-8") == b"a?b"
 
 
 def test_a_fallback_stands_alone_and_samples_cannot_pretend_to_end() -> None:
