@@ -1,76 +1,145 @@
-"""Recorded agent sessions as streams of requests that carry only what is new: the door to the readers of each format."""
+"""The door to recorded sessions: finds their files, tells the formats apart, and names what cannot be read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cg.sweep.values import Usage
+from cg.errors import CgError
+from cg.replay import agent_sessions, claude_logs
+from cg.replay.log_files import head
+from cg.replay.recording import Damaged, Session, Step, Tally, Unusable
+
+__all__ = ["Damaged", "Session", "Step", "find", "open_all", "open_sessions"]
+
+SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
+COMPANIONS = (".labels.json", ".meta.json")  # stand beside sessions in the folders of their writers, and are none
+COMPANION_NAMES = frozenset({"manifest.json", "sessions-index.json"})
+HEAD_BYTES = 4096  # where a format says its name
+AGENT_LETTERS = 8  # of a sub-agent's id, in the name of its session
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One API request of a recording and its answer.
+class AgentSteps:
+    """Reads an `agent-session/1` file."""
 
-    The request's history is that of the step before, then `messages`; where it `opens` anew (first request, compaction,
-    rewind) it is `messages` alone. A message is the JSON text that a client would send, compact UTF-8 without
-    `cache_control`, `{"role":...,"content":[...]}` with a list of blocks; the history starts and ends with a user message
-    and alternates. `messages` is empty where the same history was sent again (a retry).
-    """
-
-    index: int  # number of the request in its session, from 0
-    at: float  # when the request was sent, seconds since the epoch; never before the step that precedes it
-    answered_at: float | None  # when the last logged part of the answer came
-    model: str
-    opens: bool
-    messages: tuple[bytes, ...]
-    reply: bytes  # the assistant message that answered; leads the next step's messages when the history goes on from it
-    usage: Usage | None  # the provider's figures, where logged
-
-    @property
-    def reply_bytes(self) -> int:
-        """Size of the answer's JSON text."""
-        return len(self.reply)
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A recording that can be read as often as needed; pickles, so that it can be sent to another process."""
-
-    name: str
     path: Path
-    client: str  # program and version that wrote the log
-    ttl_s: int | None  # lifetime that most of the recorded cache writes show; None: no write is recorded
-    timed: bool  # False: the log has no times, and requests are taken to be a fixed few seconds apart
-    requests: int  # steps that will come
-    read: Callable[[], Iterator[Step]]
 
-    def steps(self) -> Iterator[Step]:
-        """The requests in the order in which they were sent, read anew from the file; memory is one session's history."""
-        return self.read()
+    def __call__(self) -> Iterator[Step]:
+        return _guarded(self.path, agent_sessions.steps(self.path, Tally()))
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
-    """A path that gives no session, and why: named and skipped."""
+class ClaudeSteps:
+    """Reads one thread of a Claude Code log."""
 
-    name: str
     path: Path
-    reason: str
+    thread: str
+
+    def __call__(self) -> Iterator[Step]:
+        return _guarded(self.path, claude_logs.steps(self.path, Tally(), self.thread))
 
 
-def find(paths: Iterable[Path]) -> Iterator[Path]:
-    """The session files under the paths: files as given, folders searched for `.json`, `.jsonl` and `.gz`.
+def find(paths: Iterable[Path | str]) -> Iterator[Path]:
+    """The session files under the paths, each once: files as given, folders searched to any depth, in order of name.
 
-    Raises CgError for a path that is not there and for a folder that holds no such file.
+    Folders are searched for `.json`, `.jsonl` and `.gz`; hidden ones, links to folders, and the files that clients keep
+    beside their logs are passed over. Raises CgError for a path that is not there and a folder without such a file.
     """
-    raise NotImplementedError
+    seen: set[Path] = set()
+    for path in map(Path, paths):
+        for file in _under(path):
+            if (real := file.resolve()) not in seen:
+                seen.add(real)
+                yield file
 
 
-def open_sessions(path: Path) -> Iterator[Session | Damaged]:
-    """The sessions of one file (a log holds its sub-agents' as sessions of their own), or the reason why it has none."""
-    raise NotImplementedError
+def open_sessions(path: Path | str) -> Iterator[Session | Damaged]:
+    """The sessions of one file, sub-agents' as sessions of their own; one Damaged with the reason if it has none."""
+    path = Path(path)
+    try:
+        if b'"agent-session/' in head(path, HEAD_BYTES):
+            name = agent_sessions.name_of(path) or _stem(path)
+            yield _session(name, path, AgentSteps(path))
+            return
+        threads = claude_logs.threads(path)
+        if not threads:
+            raise Unusable("a log without a request")
+        for thread in threads:
+            alone = thread == claude_logs.MAIN or len(threads) == 1
+            name = _stem(path) if alone else f"{_stem(path)}#{thread[:AGENT_LETTERS]}"
+            yield _session(name, path, ClaudeSteps(path, thread))
+    except Unusable as reason:
+        yield Damaged(_stem(path), path, str(reason))
 
 
-def open_all(paths: Iterable[Path]) -> Iterator[Session | Damaged]:
-    """`find` and `open_sessions` in one; what `find` would raise is a Damaged here."""
-    raise NotImplementedError
+def open_all(paths: Iterable[Path | str]) -> Iterator[Session | Damaged]:
+    """The sessions under all paths; what cannot be found, searched or read is a Damaged in its place."""
+    seen: set[Path] = set()
+    for path in map(Path, paths):
+        try:
+            for file in _under(path):
+                if (real := file.resolve()) not in seen:
+                    seen.add(real)
+                    yield from open_sessions(file)
+        except CgError as error:
+            yield Damaged(path.name or str(path), path, str(error).removeprefix(f"{path}: "))
+
+
+def _under(path: Path) -> Iterator[Path]:
+    if not path.exists():
+        raise CgError(f"{path}: no such file or folder")
+    if not path.is_dir():
+        yield path
+        return
+    found = False
+    for file in _searched(path):
+        found = True
+        yield file
+    if not found:
+        raise CgError(f"{path}: no .json, .jsonl or .gz file in this folder")
+
+
+def _searched(folder: Path) -> Iterator[Path]:
+    """Files below a folder, depth first. A link to a file counts, one to a folder does not: links cannot lead in rounds."""
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as error:
+        raise CgError(f"{folder}: {error.strerror}") from error
+    for path in inside:
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            if not path.is_symlink():
+                yield from _searched(path)
+        elif path.name.endswith(SUFFIXES) and path.name not in COMPANION_NAMES and not path.name.endswith(COMPANIONS):
+            yield path
+
+
+def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> Session:
+    """Read through once: whatever is wrong shows here, before anything is priced. Raises Unusable."""
+    tally = Tally()
+    if isinstance(read, AgentSteps):
+        passing = agent_sessions.steps(path, tally)
+    else:
+        passing = claude_logs.steps(path, tally, read.thread)
+    try:
+        for _ in passing:
+            pass
+    except (ValueError, RecursionError):
+        raise Unusable("holds a number or a depth that cannot be written again") from None
+    if not tally.requests:
+        raise Unusable("a session without a request")
+    return Session(name, path, tally.client, tally.ttl_s, tally.timed, tally.requests, read)
+
+
+def _guarded(path: Path, steps: Iterator[Step]) -> Iterator[Step]:
+    """The steps of a file that was read before; if it changed for the worse since, CgError."""
+    try:
+        yield from steps
+    except (Unusable, ValueError, RecursionError) as error:
+        raise CgError(f"{path}: {error}") from error
+
+
+def _stem(path: Path) -> str:
+    name = path.name.removesuffix(".gz")
+    return name.removesuffix(".jsonl").removesuffix(".json") or path.name
