@@ -1,0 +1,170 @@
+"""Finding session files, telling formats apart, naming what cannot be read."""
+
+import gzip
+import json
+import os
+import pickle
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from claude_log import Log, said
+from recordings import RECORDINGS
+
+from cg.errors import CgError
+from cg.replay import log_files
+from cg.replay.sessions import Damaged, Session, find, open_all, open_sessions
+
+
+def a_log(path: Path) -> Path:
+    log = Log()
+    log.user("go")
+    log.answer("m1", said("a"))
+    return log.write(path)
+
+
+def test_a_folder_is_searched_to_any_depth(tmp_path: Path) -> None:
+    """Sessions in order of name; what clients keep beside them, hidden files and other kinds are passed over."""
+    (tmp_path / "b" / "deep").mkdir(parents=True)
+    (tmp_path / ".hidden").mkdir()
+    wanted = ["a.json", "a.jsonl", "b/deep/c.jsonl.gz", "b/x.json.gz"]
+    others = ["a.labels.json", "agent-1.meta.json", "manifest.json", "notes.txt", ".hidden/d.jsonl", ".e.json"]
+    for name in wanted + others:
+        (tmp_path / name).touch()
+    assert [p.relative_to(tmp_path).as_posix() for p in find([tmp_path])] == wanted
+
+
+def test_links_cannot_lead_in_rounds(tmp_path: Path) -> None:
+    """A link to a folder is not followed; a file that is reached twice comes once."""
+    a_log(tmp_path / "a.jsonl")
+    try:
+        (tmp_path / "round").symlink_to(tmp_path, target_is_directory=True)
+        (tmp_path / "same.jsonl").symlink_to(tmp_path / "a.jsonl")
+    except OSError:
+        pytest.skip("no links on this file system")
+    assert [p.name for p in find([tmp_path, tmp_path / "a.jsonl"])] == ["a.jsonl"]
+
+
+def test_a_file_is_taken_whatever_its_name(tmp_path: Path) -> None:
+    """Only folders are searched by name."""
+    path = a_log(tmp_path / "session.txt")
+    assert list(find([path])) == [path]
+
+
+@pytest.mark.parametrize(("name", "reason"), [("", "no .json, .jsonl or .gz file"), ("absent", "no such file")])
+def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path: Path, name: str, reason: str) -> None:
+    """With the path in the message; among several paths they are named and skipped."""
+    with pytest.raises(CgError, match=reason):
+        list(find([tmp_path / name]))
+    log = tmp_path.parent / f"{tmp_path.name}.jsonl"
+    damaged, session = open_all([tmp_path / name, a_log(log)])
+    assert isinstance(damaged, Damaged) and reason in damaged.reason and damaged.path == tmp_path / name
+    assert isinstance(session, Session)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\n\n\n",
+        b"hello\nworld\n",
+        b'{"name": "package", "version": "1.0"}',
+        b'[\n {"type": 3},\n "assistant"\n]',
+        b'{"type": "module"}\n',
+        bytes(range(256)) * 100,
+        gzip.compress(b"nothing of the kind"),
+        gzip.compress(b"x" * 1000)[:-9],
+        gzip.compress(bytes(5000))[:12] + b"\xff" * 40,
+        b"\x1f\x8b",
+    ],
+    ids=["empty", "blank", "text", "json", "list", "kind", "binary", "gz", "cut gz", "broken gz", "magic"],
+)
+def test_a_foreign_file_is_named_and_skipped(tmp_path: Path, raw: bytes) -> None:
+    """One reason, no session, nothing of the content."""
+    path = tmp_path / "foreign.json"
+    path.write_bytes(raw)
+    [damaged] = open_sessions(path)
+    assert isinstance(damaged, Damaged) and damaged.reason and damaged.name == "foreign"
+
+
+def test_a_foreign_file_is_given_up_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand lines without an entry are enough: a huge file of something else costs no more."""
+    path = tmp_path / "big.json"
+    path.write_bytes(b'"a line"\n' * 100_000)
+    seen = 0
+
+    def counted(raw: bytes) -> object:
+        nonlocal seen
+        seen += 1
+        return json.loads(raw)
+
+    monkeypatch.setattr("cg.replay.claude_logs.loads", counted)
+    [damaged] = open_sessions(path)
+    assert isinstance(damaged, Damaged) and seen <= 1000
+
+
+def test_a_line_of_two_gigabytes_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+    """The line is read up to the limit and no further."""
+    path = a_log(tmp_path / "long.jsonl")
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        file.truncate(2 * 2**30)  # a hole: two gigabytes without a line's end
+    tracemalloc.start()
+    try:
+        [damaged] = open_sessions(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(damaged, Damaged) and "longer than 67108864 bytes" in damaged.reason
+    assert peak < 3 * log_files.MAX_LINE_BYTES
+
+
+def test_a_packed_flood_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file can unpack to any size."""
+    monkeypatch.setattr(log_files, "MAX_LOG_BYTES", 2**20)
+    path = tmp_path / "flood.jsonl.gz"
+    line = b'{"type":"progress","uuid":"u"}\n'
+    path.write_bytes(gzip.compress(line * (2**21 // len(line))))
+    [damaged] = open_sessions(path)
+    assert isinstance(damaged, Damaged) and "unpacked" in damaged.reason
+
+
+def test_a_document_past_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is parsed."""
+    monkeypatch.setattr(log_files, "MAX_DOCUMENT_BYTES", 1000)
+    [damaged] = open_sessions(RECORDINGS[0])
+    assert isinstance(damaged, Damaged) and "more than 1000 bytes" in damaged.reason
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A pipe would wait for ever."""
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes with names here")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    [damaged] = open_sessions(tmp_path / "pipe.jsonl")
+    assert isinstance(damaged, Damaged) and damaged.reason == "not a file"
+
+
+def test_a_session_can_be_read_again_and_sent_to_another_process() -> None:
+    """Reading keeps no state."""
+    [session] = open_sessions(RECORDINGS[0])
+    assert isinstance(session, Session)
+    first = list(session.steps())
+    assert first == list(session.steps()) == list(pickle.loads(pickle.dumps(session)).steps())
+    assert len(first) == session.requests
+
+
+def test_a_session_whose_file_is_gone_says_so(tmp_path: Path) -> None:
+    """The path stands in the message."""
+    path = a_log(tmp_path / "a.jsonl")
+    [session] = open_sessions(path)
+    path.unlink()
+    with pytest.raises(CgError, match=r"a\.jsonl"):
+        list(session.steps())
+
+
+def test_the_recordings_are_found_by_their_folder() -> None:
+    """Labels and manifest are passed over."""
+    found = list(open_all([RECORDINGS[0].parent]))
+    assert [s.name for s in found] == [p.stem for p in RECORDINGS]
+    assert all(isinstance(s, Session) for s in found)
