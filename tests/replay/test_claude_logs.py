@@ -104,6 +104,33 @@ def test_a_summary_without_a_boundary_opens_too(tmp_path: Path) -> None:
     assert history(log, tmp_path) == [["go"], ["all that was"]]
 
 
+def test_a_compaction_that_keeps_the_newest_messages_opens_all_the_same(tmp_path: Path) -> None:
+    """What follows hangs at the last message kept, and still does not carry what was compacted."""
+    log = Log()
+    log.user("go")
+    tail = log.answer("m1", said("a"))
+    boundary = log.add("system", parent=None, subtype="compact_boundary", content="Compacted")
+    summary = log.user("all that was", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    entry = json.loads(log.lines[-2])
+    entry["compactMetadata"] = {"preservedSegment": {"headUuid": tail, "anchorUuid": summary, "tailUuid": tail}}
+    log.lines[-2] = json.dumps(entry)
+    assert entry["uuid"] == boundary
+    log.user("on", parent=tail)
+    log.answer("m2", said("b"))
+    assert history(log, tmp_path) == [["go"], ["all that was", "on"]]
+
+
+def test_what_only_the_person_sees_is_not_sent(tmp_path: Path) -> None:
+    """But for a compaction's summary, which bears the same flag."""
+    log = Log()
+    log.user("for the screen", isVisibleInTranscriptOnly=True)
+    log.user("go")
+    log.answer("m1", said("a"))
+    log.user("summary", isVisibleInTranscriptOnly=True, isCompactSummary=True)
+    log.answer("m2", said("b"))
+    assert history(log, tmp_path) == [["go"], ["summary"]]
+
+
 def test_a_rewind_goes_on_from_the_older_answer(tmp_path: Path) -> None:
     """Both branches are requests, in the order in which they were made; neither holds what the other said."""
     log = Log()

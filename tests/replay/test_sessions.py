@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from claude_log import Log, said
-from recordings import RECORDINGS
+from recordings import RECORDINGS, whole_histories
 
 from cg.errors import CgError
 from cg.replay import log_files
@@ -161,6 +161,30 @@ def test_a_session_whose_file_is_gone_says_so(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(CgError, match=r"a\.jsonl"):
         list(session.steps())
+
+
+def test_a_request_that_two_files_hold_counts_once(tmp_path: Path) -> None:
+    """A resumed session starts behind what it was resumed from, with the whole history; a mere copy is named."""
+    log = Log()
+    for n in range(3):
+        log.user(f"go {n}")
+        log.answer(f"m{n}", said(f"a {n}"))
+    log.write(tmp_path / "a.jsonl")
+    log.write(tmp_path / "b.jsonl")
+    for n in range(3, 5):
+        log.user(f"go {n}")
+        log.answer(f"m{n}", said(f"a {n}"))
+    resumed = log.write(tmp_path / "c.jsonl")
+    first, copy, second = open_all([tmp_path])
+    assert isinstance(first, Session) and isinstance(second, Session)
+    assert isinstance(copy, Damaged) and "copy" in copy.reason
+    assert (first.requests, second.requests) == (3, 2)
+    [whole] = open_sessions(resumed)
+    expected = [(s, m) for s, m in whole_histories(whole.steps())][3:]
+    found = list(whole_histories(second.steps()))
+    assert [m for _, m in found] == [m for _, m in expected]
+    assert [(s.index, s.opens) for s, _ in found] == [(0, True), (1, False)]
+    assert [s.reply for s, _ in found] == [s.reply for s, _ in expected]
 
 
 def test_the_recordings_are_found_by_their_folder() -> None:

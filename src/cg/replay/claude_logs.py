@@ -109,6 +109,7 @@ class _Log:
         self._turn_of: dict[str, Turn] = {}  # by the uuid of each line of the answer
         self._by_id: dict[str, Turn] = {}  # by the API's id of the message
         self._results: dict[str, Result] = {}
+        self._kept: dict[str, str] = {}  # last line that a compaction kept -> line that it then stood behind
         self._open: Turn | None = None  # the answer that is being logged
 
     def read(self, entry: dict[str, Any]) -> Step | None:
@@ -123,6 +124,7 @@ class _Log:
         parent = entry.get("parentUuid")
         at = _time(entry.get("timestamp"))
         content = _message(entry).get("content")
+        self._kept |= _kept(entry)
         if entry.get("type") == "user":
             self._results |= results_of(content, at)
         self._lines[uuid] = Line(
@@ -147,6 +149,7 @@ class _Log:
             done = self.finish()
             turn = self._open = self._asked(entry.get("parentUuid"))
             turn.model = said["model"] if isinstance(said.get("model"), str) else ""
+            self._tally.answers.append(name if isinstance(name, str) else uuid)
             if isinstance(name, str):
                 self._by_id[name] = turn
         self._turn_of[uuid] = turn
@@ -162,6 +165,7 @@ class _Log:
         passed: set[str] = set()
         while isinstance(parent, str) and parent not in passed:
             passed.add(parent)
+            parent = self._kept.get(parent, parent)
             after = self._turn_of.get(parent)
             line = self._lines.get(parent)
             if after is not None or line is None:
@@ -185,10 +189,23 @@ def _message(entry: dict[str, Any]) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
+def _kept(entry: dict[str, Any]) -> dict[str, str]:
+    """Where a compaction that kept the newest messages cut the way: from the last of them to its summary.
+
+    The messages that it kept are left out, as the log does not say what of them was sent.
+    """
+    compacted = entry.get("compactMetadata") if entry.get("subtype") == "compact_boundary" else None
+    segment = compacted.get("preservedSegment") if isinstance(compacted, dict) else None
+    if not isinstance(segment, dict):
+        return {}
+    tail, anchor = segment.get("tailUuid"), segment.get("anchorUuid")
+    return {tail: anchor} if isinstance(tail, str) and isinstance(anchor, str) else {}
+
+
 def _blocks(entry: dict[str, Any], content: object) -> list[bytes]:
     """What the entry makes the client say to the model, tool results aside."""
     kind = entry.get("type")
-    if kind == "user" and entry.get(NEVER_SENT) is not True:
+    if kind == "user" and (entry.get(NEVER_SENT) is not True or entry.get("isCompactSummary") is True):
         return user_blocks(content)
     if kind == "system" and entry.get("subtype") == "local_command":
         return user_blocks(entry.get("content"))

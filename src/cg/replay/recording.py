@@ -1,7 +1,7 @@
 """The frozen values of a recorded session: requests that carry only what is new."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cg.sweep.values import Usage
@@ -75,6 +75,7 @@ class Tally:
     timed: bool = False
     written_5m: int = 0  # tokens that recorded writes state a lifetime for
     written_1h: int = 0
+    answers: list[str] = field(default_factory=list)  # the API's ids of the answers, in order of the requests, if it has
 
     @property
     def ttl_s(self) -> int | None:

@@ -1,7 +1,7 @@
 """The door to recorded sessions: finds their files, tells the formats apart, and names what cannot be read."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cg.errors import CgError
@@ -34,9 +34,10 @@ class ClaudeSteps:
 
     path: Path
     thread: str
+    skip: int = 0  # requests at the beginning that another file holds too
 
     def __call__(self) -> Iterator[Step]:
-        return _guarded(self.path, claude_logs.steps(self.path, Tally(), self.thread))
+        return _guarded(self.path, _behind(claude_logs.steps(self.path, Tally(), self.thread), self.skip))
 
 
 def find(paths: Iterable[Path | str]) -> Iterator[Path]:
@@ -55,7 +56,31 @@ def find(paths: Iterable[Path | str]) -> Iterator[Path]:
 
 def open_sessions(path: Path | str) -> Iterator[Session | Damaged]:
     """The sessions of one file, sub-agents' as sessions of their own; one Damaged with the reason if it has none."""
-    path = Path(path)
+    for found, _ in _opened(Path(path)):
+        yield found
+
+
+def open_all(paths: Iterable[Path | str]) -> Iterator[Session | Damaged]:
+    """The sessions under all paths; what cannot be found, searched or read is a Damaged in its place.
+
+    A client that resumes a session may copy its lines into the new file. Requests that an earlier file of this call
+    holds too are counted there alone: the later session starts behind them.
+    """
+    seen: set[Path] = set()
+    answers: set[str] = set()
+    for path in map(Path, paths):
+        try:
+            for file in _under(path):
+                if (real := file.resolve()) not in seen:
+                    seen.add(real)
+                    for found, tally in _opened(file):
+                        yield _uncopied(found, tally, answers) if isinstance(found, Session) else found
+                        answers.update(tally.answers)
+        except CgError as error:
+            yield Damaged(path.name or str(path), path, str(error).removeprefix(f"{path}: "))
+
+
+def _opened(path: Path) -> Iterator[tuple[Session | Damaged, Tally]]:
     try:
         if b'"agent-session/' in head(path, HEAD_BYTES):
             name = agent_sessions.name_of(path) or _stem(path)
@@ -69,20 +94,30 @@ def open_sessions(path: Path | str) -> Iterator[Session | Damaged]:
             name = _stem(path) if alone else f"{_stem(path)}#{thread[:AGENT_LETTERS]}"
             yield _session(name, path, ClaudeSteps(path, thread))
     except Unusable as reason:
-        yield Damaged(_stem(path), path, str(reason))
+        yield Damaged(_stem(path), path, str(reason)), Tally()
 
 
-def open_all(paths: Iterable[Path | str]) -> Iterator[Session | Damaged]:
-    """The sessions under all paths; what cannot be found, searched or read is a Damaged in its place."""
-    seen: set[Path] = set()
-    for path in map(Path, paths):
-        try:
-            for file in _under(path):
-                if (real := file.resolve()) not in seen:
-                    seen.add(real)
-                    yield from open_sessions(file)
-        except CgError as error:
-            yield Damaged(path.name or str(path), path, str(error).removeprefix(f"{path}: "))
+def _uncopied(session: Session, tally: Tally, answers: set[str]) -> Session | Damaged:
+    """The session behind the requests that were answered in a file before."""
+    copied = next((i for i, answer in enumerate(tally.answers) if answer not in answers), len(tally.answers))
+    if not copied or not isinstance(session.read, ClaudeSteps):
+        return session
+    if copied == session.requests:
+        return Damaged(session.name, session.path, "a copy: another file holds all its requests")
+    return replace(session, requests=session.requests - copied, read=replace(session.read, skip=copied))
+
+
+def _behind(steps: Iterator[Step], skip: int) -> Iterator[Step]:
+    """The steps but for the first `skip`; the history of those opens the first that is left."""
+    history: list[bytes] = []
+    for step in steps:
+        if step.index > skip:
+            yield replace(step, index=step.index - skip)
+            continue
+        history = [*step.messages] if step.opens else [*history, *step.messages]
+        if step.index == skip:
+            yield replace(step, index=0, opens=True, messages=tuple(history))
+            history.clear()
 
 
 def _under(path: Path) -> Iterator[Path]:
@@ -115,7 +150,7 @@ def _searched(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> Session:
+def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> tuple[Session, Tally]:
     """Read through once: whatever is wrong shows here, before anything is priced. Raises Unusable."""
     tally = Tally()
     if isinstance(read, AgentSteps):
@@ -129,7 +164,7 @@ def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> Session:
         raise Unusable("holds a number or a depth that cannot be written again") from None
     if not tally.requests:
         raise Unusable("a session without a request")
-    return Session(name, path, tally.client, tally.ttl_s, tally.timed, tally.requests, read)
+    return Session(name, path, tally.client, tally.ttl_s, tally.timed, tally.requests, read), tally
 
 
 def _guarded(path: Path, steps: Iterator[Step]) -> Iterator[Step]:
