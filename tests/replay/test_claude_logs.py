@@ -12,7 +12,7 @@ from recordings import checked, decoded, whole_histories
 
 from cg.replay.bodies import body, frame_for
 from cg.replay.sessions import Damaged, Session, open_sessions
-from cg.replay.synthetic import logged, made_session
+from cg.replay.synthetic import as_claude_log, made_session
 
 VALIDATOR = checked()
 
@@ -313,13 +313,7 @@ def test_a_made_session_reads_the_same_from_either_format(tmp_path: Path) -> Non
     """Two readers, one session."""
     made = made_session(3, turns=30)
     log = Log()
-    for step in made.steps():
-        log.now = step.at - 1
-        log.user(json.loads(step.messages[-1])["content"])
-        log.now = step.answered_at - 1
-        said_then = json.loads(step.reply)["content"]
-        message = {"id": f"m{step.index}", "model": step.model, "content": said_then, "usage": logged(step.usage)}
-        log.add("assistant", message=message)
+    log.lines = [json.dumps(entry) for entry in as_claude_log(made)]
     for step, read in zip(made.steps(), steps(log, tmp_path), strict=True):
         assert read.at == pytest.approx(step.at, abs=1e-3)
         assert (read.messages, read.reply, read.usage, read.opens) == (step.messages, step.reply, step.usage, step.opens)

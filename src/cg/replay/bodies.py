@@ -17,7 +17,7 @@ from cg.sweep.values import Usage
 
 MAX_TOKENS = 32_000  # what the client asks for; an answer's own length decides what is paid
 UNKNOWN_MODEL = "claude-sonnet-4-5"  # prices a log that names no model
-FRAME_TOKENS = 35_800  # median of the fixed part over ten recorded Claude Code sessions: first prompt less its messages
+FRAME_TOKENS = 35_800  # median of the fixed part over eleven recorded sessions: the first prompt less its messages
 TOOLS_SHARE = 0.7  # of the fixed part; the rest is system prompt
 MIN_PART_BYTES = 2_000  # below, the tools would not have their names
 MAX_FRAME_BYTES = 16 * 2**20  # half of the largest request that the API takes

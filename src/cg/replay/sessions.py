@@ -109,6 +109,9 @@ def _uncopied(session: Session, tally: Tally, answers: set[str]) -> Session | Da
 
 def _behind(steps: Iterator[Step], skip: int) -> Iterator[Step]:
     """The steps but for the first `skip`; the history of those opens the first that is left."""
+    if not skip:
+        yield from steps
+        return
     history: list[bytes] = []
     for step in steps:
         if step.index > skip:

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,25 @@ def as_agent_session(session: Session) -> dict[str, Any]:
         if step.usage is not None:
             events[-1]["usage"] = logged(step.usage)
     return {"format": "agent-session/1", "name": session.name, "client": session.client, "events": events}
+
+
+def as_claude_log(session: Session) -> Iterator[dict[str, Any]]:
+    """The session's lines as Claude Code would log them, without sub-agents, compactions and rewinds."""
+    parent: str | None = None
+    for step in session.steps():
+        asked, said = f"user-{step.index}", f"assistant-{step.index}"
+        yield _entry("user", asked, parent, step.at, json.loads(step.messages[-1]))
+        answer = {"id": f"msg_{session.name}_{step.index}", "model": step.model, **json.loads(step.reply)}
+        if step.usage is not None:
+            answer["usage"] = logged(step.usage)
+        yield _entry("assistant", said, asked, step.at if step.answered_at is None else step.answered_at, answer)
+        parent = said
+
+
+def _entry(kind: str, uuid: str, parent: str | None, at: float, message: dict[str, Any]) -> dict[str, Any]:
+    stamp = datetime.fromtimestamp(at, UTC).isoformat()
+    link = {"parentUuid": parent, "isSidechain": False, "version": "made"}
+    return {**link, "type": kind, "uuid": uuid, "timestamp": stamp, "message": message}
 
 
 def logged(usage: Usage) -> dict[str, Any]:
