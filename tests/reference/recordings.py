@@ -22,16 +22,19 @@ def checked() -> Any:
     return module.Validator({"strict_alternation": True, "no_prefill": True})
 
 
-def histories(session: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The messages of each request of an agent session by its README: all events since the last compaction, merged."""
-    found = []
+def histories(session: dict[str, Any], chosen: Any = lambda request: True) -> dict[int, list[dict[str, Any]]]:
+    """The messages of chosen requests of an agent session by its README: all events since the last compaction, merged."""
+    found: dict[int, list[dict[str, Any]]] = {}
     since: list[dict[str, Any]] = []
+    request = 0
     for event in session["events"]:
         if event["role"] == "system":
             since = []
             continue
         if event["role"] == "assistant":
-            found.append(merged(since))
+            if chosen(request):
+                found[request] = merged(since)
+            request += 1
         since.append(event)
     return found
 
@@ -47,7 +50,9 @@ def merged(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             messages.append({"role": event["role"], "content": blocks})
     if messages[-1]["role"] == "assistant":
         messages.pop()
-    return messages
+    for message in messages:  # the API takes results at the head of a message only
+        message["content"].sort(key=lambda block: block["type"] != "tool_result")
+    return [message for message in messages if message["content"]]
 
 
 def can_be_sent(block: dict[str, Any]) -> bool:

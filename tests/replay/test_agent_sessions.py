@@ -59,14 +59,19 @@ def as_recorded(messages: list[dict]) -> list[dict]:
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda p: p.stem)
 def test_every_request_carries_the_history_of_its_recording(path: Path) -> None:
-    """The body of request k is every event since the last compaction, whatever way the steps are put together."""
+    """The body of request k is every event since the last compaction, whatever way the steps are put together.
+
+    Every request of a short session, every 23rd and the last of a long one.
+    """
     recorded = json.loads(path.read_bytes())
-    expected = histories(recorded)
+    requests = recorded["stats"]["requests"]
+    expected = histories(recorded, lambda k: requests < 60 or k % 23 == 0 or k == requests - 1)
     session = opened(path)
-    assert session.requests == len(expected) == recorded["stats"]["requests"]
-    for (step, messages), history in zip(whole_histories(session.steps()), expected, strict=True):
-        ours = as_recorded(decoded(messages))
-        assert ours == [m for m in history if m["content"]], step.index
+    assert session.requests == requests
+    for step, messages in whole_histories(session.steps()):
+        if step.index in expected:
+            assert as_recorded(decoded(messages)) == expected.pop(step.index), step.index
+    assert not expected
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda p: p.stem)
@@ -124,7 +129,7 @@ def test_a_call_without_a_result_gets_an_error_that_says_so(tmp_path: Path) -> N
     events = [user("go"), answer(call("c1"), call("c2")), result("c2", "ok"), answer(said("done"))]
     [_, step] = written(tmp_path / "a.json", events).steps()
     blocks = json.loads(step.messages[-1])["content"]
-    assert [(b["tool_use_id"], b.get("is_error", False)) for b in blocks] == [("c1", True), ("c2", False)]
+    assert [(b["tool_use_id"], b.get("is_error", False)) for b in blocks] == [("c2", False), ("c1", True)]
 
 
 def test_results_stand_before_what_the_user_says(tmp_path: Path) -> None:
@@ -171,7 +176,7 @@ def test_an_id_that_the_api_refuses_or_that_comes_twice_is_replaced(tmp_path: Pa
     steps = list(written(tmp_path / "a.json", events).steps())
     calls = [b["id"] for s in steps[:2] for b in json.loads(s.reply)["content"]]
     answered = [b["tool_use_id"] for s in steps[1:] for b in json.loads(s.messages[-1])["content"]]
-    assert calls == answered and len(set(calls)) == 3
+    assert calls == answered and len(set(calls)) == 3, (calls, answered)
 
 
 def test_a_lone_surrogate_is_sent_as_its_escape(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_one_answer_over_several_lines_is_one_request(tmp_path: Path) -> None:
 
 
 def test_results_of_parallel_calls_are_found_beside_the_way(tmp_path: Path) -> None:
-    """Each hangs at the line of its own call, and the next answer at one of them only; they come in the calls' order."""
+    """Each hangs at the line of its own call, and the next answer at one of them only; they come in the order of the log."""
     log = Log()
     log.user("go")
     one = log.answer("m1", call("c1"))
@@ -67,7 +67,7 @@ def test_results_of_parallel_calls_are_found_beside_the_way(tmp_path: Path) -> N
     log.result("c1", "first", parent=one)
     log.result("c2", "second", parent=two)
     log.answer("m2", said("done"))
-    assert history(log, tmp_path)[1] == ["go", "c1", "c2", "c3", "first", "second", "third"]
+    assert history(log, tmp_path)[1] == ["go", "c1", "c2", "c3", "third", "first", "second"]
 
 
 def test_a_result_that_comes_between_the_lines_of_its_answer_is_no_new_request(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ import random
 import pytest
 from recordings import RECORDINGS
 
-from cg.replay.resume import ALL_WAITS, WAITED, Habits, calibration, forecasts, waited, waits_of, wilson
+from cg.replay.resume import ALL_WAITS, COLD_STRENGTH, WAITED, Habits, calibration, forecasts, waited, waits_of, wilson
 from cg.replay.sessions import open_sessions
 from cg.sweep.economics import COLD_1H, COLD_5M, TURNS_LEFT
 
-AGES = [(ttl, window) for ttl in (120.0, 300.0, 600.0, 3600.0) for window in (15.0, 60.0, 120.0)]
+AGES = [(60.0, 30.0), (120.0, 60.0), (300.0, 15.0), (300.0, 60.0), (600.0, 240.0), (3600.0, 240.0)]
 
 
 def test_the_prior_is_the_economics_own() -> None:
@@ -67,34 +67,35 @@ def test_a_window_that_cannot_be_is_refused(window: float) -> None:
         Habits().p_cold(300, window)
 
 
-def person(rng: random.Random, waits: int) -> list[float]:
-    """The waits of someone who is as recorded people are, drawn by inverting the recorded curve."""
-    drawn = []
-    for _ in range(waits):
-        left = rng.random()
-        low, high = 0.0, 100_000.0
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if waited(middle) > left else (low, middle)
-        drawn.append(low)
-    return drawn
+def person(rng: random.Random, waits: int, ttl_s: float, window_s: float) -> list[float]:
+    """Someone's waits that reached ttl - window: their own odds are drawn around the recorded ones, as the prior says."""
+    p = waited(ttl_s) / waited(ttl_s - window_s)
+    odds = rng.betavariate(COLD_STRENGTH * p, COLD_STRENGTH * (1 - p))
+    return [ttl_s + 1 if rng.random() < odds else ttl_s - window_s / 2 for _ in range(waits)]
+
+
+def people(count: int) -> list[tuple[float, bool]]:
+    rng = random.Random(11)
+    made = []
+    for age in AGES:
+        made += forecasts((person(rng, 60, *age) for _ in range(count)), [age])
+    return made
 
 
 def test_forecasts_come_true_as_often_as_they_say() -> None:
-    """By decile, with people drawn from the recorded curve."""
-    rng = random.Random(11)
-    table = calibration(forecasts((person(rng, 150) for _ in range(60)), AGES))
-    assert len(table) == 10 and sum(b.n for b in table) > 3_000
-    for b in table:
-        low, high = wilson(round(b.observed * b.n), b.n, z=4.0)
+    """By decile, with people who differ as much as the prior says that people do."""
+    table = calibration(people(30))
+    assert len(table) == 10 and sum(b.n for b in table) > 10_000
+    for b in table:  # forecasts of one person are not independent: the interval is that of fewer
+        low, high = wilson(round(b.observed * b.n / 10), b.n // 10, z=3.0)
         assert low <= b.predicted <= high, b
+        assert abs(b.observed - b.predicted) < 0.05, b
     assert table[-1].observed - table[0].observed > 0.3
 
 
 def test_wrong_forecasts_are_seen_to_be_wrong() -> None:
     """A calibration that could not fail would say nothing."""
-    rng = random.Random(11)
-    flat = ((0.99, cold) for _, cold in forecasts((person(rng, 150) for _ in range(20)), AGES))
+    flat = [(0.99, cold) for _, cold in people(5)]
     assert any(not b.low <= b.predicted <= b.high for b in calibration(flat))
 
 

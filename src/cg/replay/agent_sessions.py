@@ -36,7 +36,7 @@ def steps(path: Path, tally: Tally) -> Iterator[Step]:
         elif role == "user":
             ready = _time(event.get("ts"), ready)
             blocks += user_blocks(event.get("content"))
-            results |= results_of(event.get("content"), ready)
+            results |= results_of(event.get("content"), ready, len(results))
         elif role == "assistant":
             turn = conversation.ask(turn, blocks, results, ready)
             _hear(conversation, turn, event)

@@ -30,6 +30,7 @@ class Result:
     content: bytes  # JSON text: a string or a list of blocks
     is_error: bool
     at: float | None  # when it was in
+    place: int = 0  # among the results of the session, as logged: the order in which they are sent
 
 
 def encoded(value: object) -> bytes:
@@ -56,13 +57,13 @@ def user_blocks(content: object) -> list[bytes]:
     return [encoded(block) for block in kept if block is not None]
 
 
-def results_of(content: object, at: float | None) -> dict[str, Result]:
-    """The tool results of a user message by the call that they answer."""
+def results_of(content: object, at: float | None, place: int) -> dict[str, Result]:
+    """The tool results of a user message by the call that they answer, in places from `place` on."""
     found: dict[str, Result] = {}
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str):
-            result = Result(_result_content(block.get("content")), block.get("is_error") is True, at)
-            found[block["tool_use_id"]] = result
+            result = _result_content(block.get("content"))
+            found[block["tool_use_id"]] = Result(result, block.get("is_error") is True, at, place + len(found))
     return found
 
 

@@ -76,7 +76,7 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
             entry = loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(entry, dict) and entry.get("type") in KINDS:
+        if isinstance(entry, dict) and isinstance(entry.get("type"), str) and entry["type"] in KINDS:
             known = True
             yield entry
     if not known:
@@ -126,7 +126,7 @@ class _Log:
         content = _message(entry).get("content")
         self._kept |= _kept(entry)
         if entry.get("type") == "user":
-            self._results |= results_of(content, at)
+            self._results |= results_of(content, at, len(self._results))
         self._lines[uuid] = Line(
             parent if isinstance(parent, str) else None,
             tuple(_blocks(entry, content)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from cg.replay.blocks import (
@@ -36,7 +37,6 @@ class Turn:
 
     head: Node  # last message of the history that was sent
     earlier: list[bytes]  # blocks of an answer to the same history that stayed in it
-    index: int = 0
     ready: float | None = None  # when the last part of the request was there
     said: list[bytes] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)  # (recorded id, id sent)
@@ -64,6 +64,7 @@ class Conversation:
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._taken: set[str] = set()
+        self._openings: dict[bytes, Node] = {}
         self._sent: Node | None = None  # head of the last step
         self._at = -1.0
         self._steps = 0
@@ -76,11 +77,12 @@ class Conversation:
         `ready` is the time of the blocks; results bring their own. Calls without a result get an error that says so.
         """
         if after is None:
-            return Turn(Node(None, message("user", blocks or [text_block(NO_MESSAGE)])), [], ready=ready)
-        answers = [results.get(recorded) for recorded, _ in after.calls]
-        said = [result_block(sent, answer) for (_, sent), answer in zip(after.calls, answers, strict=True)]
-        said += blocks
-        times = [a.at for a in answers if a is not None and a.at is not None]
+            opening = message("user", blocks or [text_block(NO_MESSAGE)])
+            return Turn(self._openings.setdefault(opening, Node(None, opening)), [], ready=ready)
+        answers = [(sent, results.get(recorded)) for recorded, sent in after.calls]
+        answers.sort(key=lambda answer: inf if answer[1] is None else answer[1].place)
+        said = [result_block(sent, result) for sent, result in answers] + [*blocks]
+        times = [result.at for _, result in answers if result is not None and result.at is not None]
         ready = max(times + ([] if ready is None else [ready]), default=None)
         if not said:  # asked again: the API joins neighbouring answers
             return Turn(after.head, after.earlier + after.said, ready=ready)
