@@ -13,7 +13,12 @@ from pathlib import Path
 from cg.replay.resume import calibration, forecasts, waits_of
 from cg.replay.sessions import Session, open_all
 
-AGES = [(ttl, window) for ttl in (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0) for window in (15.0, 60.0, 240.0) if window < ttl]
+AGES = [
+    (ttl, window)
+    for ttl in (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+    for window in (15.0, 60.0, 240.0)
+    if window < ttl
+]
 PRODUCT = [(300.0, 60.0), (3600.0, 60.0)]  # what the sweep asks for
 
 

@@ -316,7 +316,12 @@ def test_a_made_session_reads_the_same_from_either_format(tmp_path: Path) -> Non
     log.lines = [json.dumps(entry) for entry in as_claude_log(made)]
     for step, read in zip(made.steps(), steps(log, tmp_path), strict=True):
         assert read.at == pytest.approx(step.at, abs=1e-3)
-        assert (read.messages, read.reply, read.usage, read.opens) == (step.messages, step.reply, step.usage, step.opens)
+        assert (read.messages, read.reply, read.usage, read.opens) == (
+            step.messages,
+            step.reply,
+            step.usage,
+            step.opens,
+        )
 
 
 def test_a_log_without_a_request_is_named(tmp_path: Path) -> None:
@@ -367,9 +372,9 @@ SAMPLE = [json.loads(line) for line in sample().lines]
 PLACES = [(i, *place) for i, entry in enumerate(SAMPLE) for place in places(entry)]
 
 
-@settings(max_examples=400, deadline=None)
-@given(changes=st.lists(st.tuples(st.sampled_from(PLACES), JSON), min_size=1, max_size=4), data=st.data())
-def test_whatever_a_log_holds_the_bodies_pass_the_api(tmp_path_factory: Any, changes: Any, data: Any) -> None:
+@settings(max_examples=300, deadline=None)
+@given(changes=st.lists(st.tuples(st.sampled_from(PLACES), JSON), min_size=1, max_size=4))
+def test_whatever_a_log_holds_the_bodies_pass_the_api(tmp_path_factory: Any, changes: Any) -> None:
     """Any part of any line may be anything: a session's every body is valid, or the log has none."""
     entries = json.loads(json.dumps(SAMPLE))
     for (line, *way), value in changes:

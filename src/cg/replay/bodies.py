@@ -24,13 +24,13 @@ MAX_FRAME_BYTES = 16 * 2**20  # half of the largest request that the API takes
 TOOL_NAMES = (
     "Task TaskCreate TaskUpdate TaskOutput Bash BashOutput KillShell Glob Grep LS Read Edit MultiEdit Write NotebookEdit "
     "WebFetch WebSearch TodoWrite AskUserQuestion ExitPlanMode Skill SlashCommand StructuredOutput"
-).split()
+).split()  # noqa: SIM905 - a list of single words reads worse
 WORDS = (
     "the a this that each every any some when where while after before until unless file folder line name path text "
     "value result command option error test change branch call step answer question reader writer list table number "
     "gives takes keeps reads writes shows names holds checks starts ends asks tells finds makes leaves moves counts "
     "short long first last next other same plain clear whole empty open closed safe exact ready local new old"
-).split()
+).split()  # noqa: SIM905
 
 MARK_5M = b'"cache_control":{"type":"ephemeral"}'
 MARK_1H = b'"cache_control":{"type":"ephemeral","ttl":"1h"}'

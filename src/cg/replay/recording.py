@@ -75,7 +75,7 @@ class Tally:
     timed: bool = False
     written_5m: int = 0  # tokens that recorded writes state a lifetime for
     written_1h: int = 0
-    answers: list[str] = field(default_factory=list)  # the API's ids of the answers, in order of the requests, if it has
+    answers: list[str] = field(default_factory=list)  # the API's ids of the answers in order, where the log has them
 
     @property
     def ttl_s(self) -> int | None:

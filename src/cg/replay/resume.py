@@ -54,7 +54,7 @@ def waited(age_s: float) -> float:
         return 1.0 - (1.0 - count / ALL_WAITS) * age_s / first
     (a, before), (b, after) = WAITED[i - 1 : i + 1] if i < len(ages) else WAITED[-2:]
     along = math.log(age_s / a) / math.log(b / a)
-    return before * (after / before) ** along / ALL_WAITS
+    return before * math.pow(after / before, along) / ALL_WAITS
 
 
 class Habits:

@@ -20,7 +20,16 @@ from cg.sweep.values import Usage
 MODEL = "claude-sonnet-4-5"
 TOOLS = ("Read", "Bash", "Grep", "Edit")
 # Quantiles of recorded sessions, with the probability of each point; straight lines between.
-OUTPUT_BYTES = ((0.0, 8), (0.1, 32), (0.25, 104), (0.5, 332), (0.75, 1_760), (0.9, 5_112), (0.99, 30_536), (1.0, 60_000))
+OUTPUT_BYTES = (
+    (0.0, 8),
+    (0.1, 32),
+    (0.25, 104),
+    (0.5, 332),
+    (0.75, 1_760),
+    (0.9, 5_112),
+    (0.99, 30_536),
+    (1.0, 60_000),
+)
 WAIT_S = (
     (0.0, 1.5),
     (0.1, 3.7),
@@ -79,7 +88,10 @@ class Made:
         first = rng.randrange(POOL_LINES)
         text = (line(self.seed, turn, 0) + rb"\n" + filler(first, size))[: max(size, LINE_BYTES)]
         text = text[:-1] if text.endswith(b"\\") else text  # half of an escape
-        return b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_%d","content":"%s"}]}' % (turn, text)
+        return b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_%d","content":"%s"}]}' % (
+            turn,
+            text,
+        )
 
 
 def made_session(seed: int, turns: int = 200) -> Session:
@@ -112,7 +124,9 @@ def filler(first: int, size: int) -> bytes:
 @lru_cache(maxsize=1)
 def _pool() -> bytes:
     rng = random.Random(7)
-    rows = [f"{i:5} row with value {rng.randrange(10**9):09} and note {rng.randrange(10**6):06}" for i in range(POOL_LINES)]
+    rows = [
+        f"{i:5} row with value {rng.randrange(10**9):09} and note {rng.randrange(10**6):06}" for i in range(POOL_LINES)
+    ]
     return b"".join(row[: LINE_BYTES - 2].ljust(LINE_BYTES - 2).encode() + rb"\n" for row in rows)
 
 
