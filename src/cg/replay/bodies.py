@@ -24,13 +24,13 @@ MAX_FRAME_BYTES = 16 * 2**20  # half of the largest request that the API takes
 TOOL_NAMES = (
     "Task TaskCreate TaskUpdate TaskOutput Bash BashOutput KillShell Glob Grep LS Read Edit MultiEdit Write NotebookEdit "
     "WebFetch WebSearch TodoWrite AskUserQuestion ExitPlanMode Skill SlashCommand StructuredOutput"
-).split()  # noqa: SIM905 - a list of single words reads worse
+)
 WORDS = (
     "the a this that each every any some when where while after before until unless file folder line name path text "
     "value result command option error test change branch call step answer question reader writer list table number "
     "gives takes keeps reads writes shows names holds checks starts ends asks tells finds makes leaves moves counts "
     "short long first last next other same plain clear whole empty open closed safe exact ready local new old"
-).split()  # noqa: SIM905
+)
 
 MARK_5M = b'"cache_control":{"type":"ephemeral"}'
 MARK_1H = b'"cache_control":{"type":"ephemeral","ttl":"1h"}'
@@ -129,7 +129,9 @@ def _parts(system_bytes: int, tools_bytes: int) -> tuple[bytes, bytes]:
     opening = encoded({"type": "text", "text": "You are an agent that works on software in a terminal."})
     empty = len(encoded({"type": "text", "text": ""}))
     rest = encoded({"type": "text", "text": _prose(rng, system_bytes - len(opening) - empty)})
-    bare = [{"name": n, "description": "", "input_schema": {"type": "object", "properties": {}}} for n in TOOL_NAMES]
+    bare = [
+        {"name": n, "description": "", "input_schema": {"type": "object", "properties": {}}} for n in TOOL_NAMES.split()
+    ]
     room = (tools_bytes - len(encoded(bare))) // len(bare)
     tools = [{**tool, "description": _prose(rng, room)} for tool in bare]
     return b"[%s,%s]" % (opening, rest), encoded(tools)
@@ -137,9 +139,10 @@ def _parts(system_bytes: int, tools_bytes: int) -> tuple[bytes, bytes]:
 
 def _prose(rng: random.Random, size: int) -> str:
     """Words of about `size` bytes in all; ASCII without anything that JSON escapes."""
+    choice = WORDS.split()
     words: list[str] = []
     length = 0
     while length < size or not words:
-        words.append(rng.choice(WORDS))
+        words.append(rng.choice(choice))
         length += len(words[-1]) + 1
     return " ".join(words)[: max(size, 1)].strip() or "the"
