@@ -13,6 +13,7 @@ NO_RESULT = "[no result was recorded]"
 ID = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 128
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 # Members that a block of a user message or of a tool result may have; text and tool_result are written out below.
 MEMBERS = {
@@ -35,13 +36,14 @@ class Result:
 
 def encoded(value: object) -> bytes:
     """Compact JSON text in UTF-8; a lone surrogate is spelled as its escape. Raises ValueError for infinite numbers."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "backslashreplace")  # inside a JSON string, \udXXX is the escape that is meant
+    return ENCODER.encode(value).encode(
+        "utf-8", "backslashreplace"
+    )  # inside a JSON string, \udXXX is the escape that is meant
 
 
 def text_block(text: str) -> bytes:
     """A text block."""
-    return encoded({"type": "text", "text": text})
+    return b'{"type":"text","text":%s}' % encoded(text)
 
 
 def message(role: str, blocks: Iterable[bytes]) -> bytes:
@@ -80,7 +82,7 @@ def call_block(call: str, block: dict[str, Any]) -> bytes:
     name, arguments = block.get("name"), block.get("input")
     name = NOT_IN_A_NAME.sub("_", name)[:MAX_NAME] if isinstance(name, str) and name else "unknown"
     arguments = arguments if isinstance(arguments, dict) else {"value": arguments}
-    return encoded({"type": "tool_use", "id": call, "name": name, "input": arguments})
+    return b'{"type":"tool_use","id":"%s","name":"%s","input":%s}' % (call.encode(), name.encode(), encoded(arguments))
 
 
 def call_id(recorded: str, taken: set[str]) -> str:

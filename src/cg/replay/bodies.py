@@ -31,6 +31,7 @@ WORDS = (
     "gives takes keeps reads writes shows names holds checks starts ends asks tells finds makes leaves moves counts "
     "short long first last next other same plain clear whole empty open closed safe exact ready local new old"
 )
+PAGE_WORDS = 20_000  # before the text repeats itself
 
 MARK_5M = b'"cache_control":{"type":"ephemeral"}'
 MARK_1H = b'"cache_control":{"type":"ephemeral","ttl":"1h"}'
@@ -125,24 +126,26 @@ def _marked(text: bytes, tail: int, ttl_s: int | None) -> bytes:
 
 @lru_cache(maxsize=8)  # sessions of one client have frames of one size or of few
 def _parts(system_bytes: int, tools_bytes: int) -> tuple[bytes, bytes]:
-    rng = random.Random(0)
     opening = encoded({"type": "text", "text": "You are an agent that works on software in a terminal."})
     empty = len(encoded({"type": "text", "text": ""}))
-    rest = encoded({"type": "text", "text": _prose(rng, system_bytes - len(opening) - empty)})
+    rest = encoded({"type": "text", "text": _prose(0, system_bytes - len(opening) - empty)})
     bare = [
         {"name": n, "description": "", "input_schema": {"type": "object", "properties": {}}} for n in TOOL_NAMES.split()
     ]
     room = (tools_bytes - len(encoded(bare))) // len(bare)
-    tools = [{**tool, "description": _prose(rng, room)} for tool in bare]
+    tools = [{**tool, "description": _prose(997 * (i + 1), room)} for i, tool in enumerate(bare)]
     return b"[%s,%s]" % (opening, rest), encoded(tools)
 
 
-def _prose(rng: random.Random, size: int) -> str:
-    """Words of about `size` bytes in all; ASCII without anything that JSON escapes."""
-    choice = WORDS.split()
-    words: list[str] = []
-    length = 0
-    while length < size or not words:
-        words.append(rng.choice(choice))
-        length += len(words[-1]) + 1
-    return " ".join(words)[: max(size, 1)].strip() or "the"
+def _prose(start: int, size: int) -> str:
+    """Words of `size` bytes in all, at least one; ASCII without anything that JSON escapes."""
+    page = _page()
+    start %= len(page)
+    return (page * ((start + max(size, 1)) // len(page) + 1))[start : start + size].strip() or "the"
+
+
+@lru_cache(maxsize=1)
+def _page() -> str:
+    rng = random.Random(0)
+    words = WORDS.split()
+    return "".join(f"{rng.choice(words)} " for _ in range(PAGE_WORDS))
