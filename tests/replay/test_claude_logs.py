@@ -104,18 +104,56 @@ def test_a_summary_without_a_boundary_opens_too(tmp_path: Path) -> None:
     assert history(log, tmp_path) == [["go"], ["all that was"]]
 
 
-def test_a_compaction_that_keeps_the_newest_messages_opens_all_the_same(tmp_path: Path) -> None:
-    """What follows hangs at the last message kept, and still does not carry what was compacted."""
+def keeping(log: Log, first: str, last: str, summary: str = "all that was") -> None:
+    """A compaction that keeps some of the newest lines behind its summary."""
+    log.add("system", parent=None, subtype="compact_boundary", content="Compacted")
+    anchor = log.user(summary, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    entry = json.loads(log.lines[-2])
+    entry["compactMetadata"] = {"preservedSegment": {"headUuid": first, "anchorUuid": anchor, "tailUuid": last}}
+    log.lines[-2] = json.dumps(entry)
+
+
+def test_what_a_compaction_kept_stands_behind_its_summary(tmp_path: Path) -> None:
+    """Newer clients keep the newest messages; what follows hangs at the last of them."""
     log = Log()
     log.user("go")
-    tail = log.answer("m1", said("a"))
-    boundary = log.add("system", parent=None, subtype="compact_boundary", content="Compacted")
-    summary = log.user("all that was", isCompactSummary=True, isVisibleInTranscriptOnly=True)
-    entry = json.loads(log.lines[-2])
-    entry["compactMetadata"] = {"preservedSegment": {"headUuid": tail, "anchorUuid": summary, "tailUuid": tail}}
-    log.lines[-2] = json.dumps(entry)
-    assert entry["uuid"] == boundary
-    log.user("on", parent=tail)
+    log.answer("m1", said("a"))
+    first = log.user("look")
+    one = log.answer("m2", call("c1"))
+    two = log.answer("m2", call("c2"))
+    log.result("c1", "x", parent=one)
+    log.result("c2", "y", parent=two)
+    last = log.answer("m3", said("seen"))
+    keeping(log, first, last)
+    log.user("on", parent=last)
+    log.answer("m4", said("b"))
+    log.user("more")
+    log.answer("m5", said("c"))
+    assert history(log, tmp_path)[3:] == [
+        ["all that was", "look", "c1", "c2", "x", "y", "seen", "on"],
+        ["all that was", "look", "c1", "c2", "x", "y", "seen", "on", "b", "more"],
+    ]
+    assert [s.opens for s in steps(log, tmp_path)] == [True, False, False, True, False]
+
+
+def test_a_compaction_may_keep_from_an_answer_on_and_up_to_what_was_said(tmp_path: Path) -> None:
+    """Either end of what was kept may be any line."""
+    log = Log()
+    log.user("go")
+    first = log.answer("m1", said("a"))
+    last = log.user("look")
+    keeping(log, first, last)
+    log.answer("m2", said("b"), parent=last)
+    assert history(log, tmp_path) == [["go"], ["all that was", "a", "look"]]
+
+
+def test_a_compaction_that_keeps_lines_which_are_not_there_opens_with_its_summary(tmp_path: Path) -> None:
+    """The line may have been cut off."""
+    log = Log()
+    log.user("go")
+    log.answer("m1", said("a"))
+    keeping(log, "absent", "gone")
+    log.user("on", parent="gone")
     log.answer("m2", said("b"))
     assert history(log, tmp_path) == [["go"], ["all that was", "on"]]
 
@@ -352,8 +390,10 @@ def sample() -> Log:
     log.answer("m3", said("ok"), call("c3"))
     log.user("back", parent=fork)
     log.answer("m4", said("fine"))
+    last = log.last
     log.compact("summary")
-    log.answer("m5", call("c4"))
+    keeping(log, one, str(last))
+    log.answer("m5", call("c4"), parent=last)
     log.result("c4", "z")
     log.answer("m6", said("end"))
     return log

@@ -24,10 +24,10 @@ def a_log(path: Path) -> Path:
 
 
 def test_a_folder_is_searched_to_any_depth(tmp_path: Path) -> None:
-    """Sessions in order of name; what clients keep beside them, hidden files and other kinds are passed over."""
+    """Files before folders, each in order of name; what clients keep beside them, hidden files and other kinds are passed over."""
     (tmp_path / "b" / "deep").mkdir(parents=True)
     (tmp_path / ".hidden").mkdir()
-    wanted = ["a.json", "a.jsonl", "b/deep/c.jsonl.gz", "b/x.json.gz"]
+    wanted = ["a.json", "a.jsonl", "b/x.json.gz", "b/deep/c.jsonl.gz"]
     others = ["a.labels.json", "agent-1.meta.json", "manifest.json", "notes.txt", ".hidden/d.jsonl", ".e.json"]
     for name in wanted + others:
         (tmp_path / name).touch()

@@ -36,6 +36,14 @@ class Line:
     is_root: bool = False  # the summary that a compaction leaves
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a compaction kept: from this line on, behind the summary at the other."""
+
+    first: str
+    summary: str
+
+
 @dataclass(slots=True)
 class Threads:
     """Which conversation of a log each line belongs to; lines come in the order of the file."""
@@ -109,7 +117,9 @@ class _Log:
         self._turn_of: dict[str, Turn] = {}  # by the uuid of each line of the answer
         self._by_id: dict[str, Turn] = {}  # by the API's id of the message
         self._results: dict[str, Result] = {}
-        self._kept: dict[str, str] = {}  # last line that a compaction kept -> line that it then stood behind
+        self._above: dict[Turn, str | None] = {}  # the line that an answer's first line hangs at
+        self._kept: dict[str, Kept] = {}  # by the last line that a compaction kept
+        self._restored: dict[str, tuple[Turn | None, list[bytes]]] = {}
         self._open: Turn | None = None  # the answer that is being logged
 
     def read(self, entry: dict[str, Any]) -> Step | None:
@@ -147,7 +157,9 @@ class _Log:
         done = None
         if turn is None:  # the first line of another answer: the one before is complete, and so is all that led here
             done = self.finish()
-            turn = self._open = self._asked(entry.get("parentUuid"))
+            parent = entry.get("parentUuid")
+            turn = self._open = self._asked(parent)
+            self._above[turn] = parent if isinstance(parent, str) else None
             turn.model = said["model"] if isinstance(said.get("model"), str) else ""
             self._tally.answers.append(name if isinstance(name, str) else uuid)
             if isinstance(name, str):
@@ -165,16 +177,58 @@ class _Log:
         passed: set[str] = set()
         while isinstance(parent, str) and parent not in passed:
             passed.add(parent)
-            parent = self._kept.get(parent, parent)
+            if parent in self._kept:
+                after, told = self._behind_summary(parent)
+                way.append(Line(None, tuple(told)))
+                break
             after = self._turn_of.get(parent)
             line = self._lines.get(parent)
             if after is not None or line is None:
                 break
             way.append(line)
             parent = None if line.is_root else line.parent
-        blocks = [block for line in reversed(way) for block in line.blocks]
         ready = max((line.at for line in way if line.at is not None), default=None)
-        return self._conversation.ask(after, blocks, self._results, ready)
+        return self._conversation.ask(after, _told(way), self._results, ready)
+
+    def _behind_summary(self, last: str) -> tuple[Turn | None, list[bytes]]:
+        """The newest answer among the messages that a compaction kept, in a history that begins with the summary, and
+        what was said after it. Made once, so that requests which go on from it share it."""
+        if last not in self._restored:
+            kept = self._kept[last]
+            summary = self._lines.get(kept.summary)
+            turns, said = self._kept_turns(last, kept.first)
+            told = [*(summary.blocks if summary is not None else ()), *said]
+            turn: Turn | None = None
+            for original, after in turns:
+                turn = self._conversation.ask(turn, told, self._results, None)
+                turn.said, turn.calls, told = [*original.said], [*original.calls], after
+            self._restored[last] = turn, told
+        return self._restored[last]
+
+    def _kept_turns(self, last: str, first: str) -> tuple[list[tuple[Turn, list[bytes]]], list[bytes]]:
+        """The answers between two lines with what was said after each, oldest first, and what was said before them."""
+        turns: list[tuple[Turn, list[bytes]]] = []
+        said: list[Line] = []
+        passed: set[str] = set()
+        at: str | None = last
+        while at is not None and at not in passed:
+            passed.add(at)
+            turn, line = self._turn_of.get(at), self._lines.get(at)
+            if turn is not None:
+                turns.append((turn, _told(said)))
+                said = []
+                at = None if self._turn_of.get(first) is turn else self._above[turn]
+            elif line is not None and not line.is_root:
+                said.append(line)
+                at = None if at == first else line.parent
+            else:
+                break
+        return turns[::-1], _told(said)
+
+
+def _told(way: list[Line]) -> list[bytes]:
+    """What the lines of a way back say, in the order of the log."""
+    return [block for line in reversed(way) for block in line.blocks]
 
 
 def _is_answer(entry: dict[str, Any]) -> bool:
@@ -189,17 +243,16 @@ def _message(entry: dict[str, Any]) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _kept(entry: dict[str, Any]) -> dict[str, str]:
-    """Where a compaction that kept the newest messages cut the way: from the last of them to its summary.
-
-    The messages that it kept are left out, as the log does not say what of them was sent.
-    """
+def _kept(entry: dict[str, Any]) -> dict[str, Kept]:
+    """The newest messages that a compaction kept behind its summary, by the last of their lines."""
     compacted = entry.get("compactMetadata") if entry.get("subtype") == "compact_boundary" else None
     segment = compacted.get("preservedSegment") if isinstance(compacted, dict) else None
     if not isinstance(segment, dict):
         return {}
-    tail, anchor = segment.get("tailUuid"), segment.get("anchorUuid")
-    return {tail: anchor} if isinstance(tail, str) and isinstance(anchor, str) else {}
+    first, last, anchor = (segment.get(key) for key in ("headUuid", "tailUuid", "anchorUuid"))
+    if not (isinstance(first, str) and isinstance(last, str) and isinstance(anchor, str)):
+        return {}
+    return {last: Kept(first, anchor)}
 
 
 def _blocks(entry: dict[str, Any], content: object) -> list[bytes]:

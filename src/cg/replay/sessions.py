@@ -41,7 +41,7 @@ class ClaudeSteps:
 
 
 def find(paths: Iterable[Path | str]) -> Iterator[Path]:
-    """The session files under the paths, each once: files as given, folders searched to any depth, in order of name.
+    """The session files under the paths, each once: files as given, folders searched to any depth, files first.
 
     Folders are searched for `.json`, `.jsonl` and `.gz`; hidden ones, links to folders, and the files that clients keep
     beside their logs are passed over. Raises CgError for a path that is not there and a folder without such a file.
@@ -140,7 +140,8 @@ def _under(path: Path) -> Iterator[Path]:
 def _searched(folder: Path) -> Iterator[Path]:
     """Files below a folder, depth first. A link to a file counts, one to a folder does not: links cannot lead in rounds."""
     try:
-        inside = sorted(folder.iterdir())
+        # files first: a session stands before its sub-agents, who may copy its lines
+        inside = sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name))
     except OSError as error:
         raise CgError(f"{folder}: {error.strerror}") from error
     for path in inside:
