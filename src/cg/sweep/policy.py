@@ -17,7 +17,6 @@ from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.inventory import Candidate, assemble, eligible
 from cg.sweep.judge import by_index, recency
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
-from cg.sweep.phase import phase_of
 from cg.sweep.prices import PriceTable
 from cg.sweep.removal import DECLARATION, EXPAND_TOOL
 from cg.sweep.splice import add_breakpoint, declare, replace_text, splice
@@ -25,6 +24,7 @@ from cg.sweep.tally import Tally
 from cg.sweep.transcript import ToolText, Transcript, read
 from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
 from cg.sweep.wants import Changes, Declare, Put, Steps
+from cg.sweep.window import phase_of
 
 FREE = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})  # the prefix is lost, or there is none to lose
 WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cg.sweep.config import Config
-from cg.sweep.phase import phase, phase_of
 from cg.sweep.values import Branch, Phase
+from cg.sweep.window import phase, phase_of
 
 CLOCK = 1_800_000_000.0
 
