@@ -1,6 +1,7 @@
 """The compiled reader of bodies, held to json over recorded, generated and damaged bodies."""
 
 import gc
+import hashlib
 import json
 import os
 import random
@@ -48,6 +49,7 @@ def agree(body: bytes) -> bool:
         assert [body[t.start : t.end] for t in scan.texts] == [t.body[t.start : t.end] for t in scan.texts]
         assert [json.loads(body[t.start : t.end]) for t in scan.texts] == [row[3] for row in expected.texts]
         assert [t.content for t in scan.texts] == [row[3].encode("utf-8", "surrogatepass") for row in expected.texts]
+        assert [t.sha256 for t in scan.texts] == [hashlib.sha256(t.content).hexdigest() for t in scan.texts]
         assert [t.has_marker for t in scan.texts] == ["<<cg:" in row[3] for row in expected.texts]
         assert [t.size_bytes for t in scan.texts] == [len(t.content) for t in scan.texts]
         calls = {k: (u.name, u.message, oracle.canonical(oracle.decode(u.arguments))) for k, u in uses.items()}
@@ -337,6 +339,110 @@ def test_a_scan_wants_bytes_and_its_own_kind_of_text():
         Scan(b'{"messages":[]}', str)
     with pytest.raises(IndexError):
         Scan(b'{"messages":[]}', TextToken).span(0)
+
+
+def conversation(texts, said=lambda i: "Reading."):
+    """A body of one call and one result a text."""
+    messages = [{"role": "user", "content": "Go."}]
+    for i, text in enumerate(texts):
+        call = {"type": "tool_use", "id": f"toolu_{i}", "name": "Read", "input": {"n": i}}
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": said(i)}, call]})
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{i}", "content": text}
+        messages.append({"role": "user", "content": [result]})
+    return {"messages": messages, "tools": [{"name": "Read"}], "system": "s"}
+
+
+@pytest.mark.parametrize("unit", ["x", "\n", "é", '\\"'], ids=["plain", "escape", "two bytes", "escapes in a row"])
+def test_digests_are_right_at_every_size_around_a_block(unit):
+    """Each size from nothing to four blocks, in one body, so that long and short ones are hashed side by side."""
+    body = conversation([unit * size for size in random.Random(3).sample(range(260), 260)])
+    assert agree(json.dumps(body, ensure_ascii=False).encode())
+
+
+@pytest.mark.parametrize("order", [("tools", "system", "messages"), ("messages", "system", "tools")])
+def test_a_body_of_many_batches_reads_like_a_small_one(order):
+    """Text is let go of as it is hashed: whatever stands where, and however large a message is."""
+    rng = random.Random(5)
+    sizes = [rng.choice((0, 10, 3_000, 70_000, 400_000)) for _ in range(24)]
+    texts = ["".join(rng.choices(["word ", "\n", '"', "漢", "😀"], k=size // 3)) for size in sizes]
+    body = conversation(texts, lambda i: "it is so\n" * rng.choice((1, 40_000)))
+    assert agree(json.dumps({key: body[key] for key in order}, ensure_ascii=False).encode())
+
+
+def test_text_in_another_script_is_read_like_ascii_up_to_its_first_fault():
+    """All kinds of characters at all places of a vector, whole and with a bad byte: refused exactly if Python refuses."""
+    rng = random.Random(9)
+    kinds = ["a", "é", "߿", "ࠀ", "漢", "\uffff", "😀", "\U0010ffff", "\u0080", "\ud7ff", "\ue000"]
+    bad = [b"\x80", b"\xbf", b"\xc0", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf"]
+    bad += [b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"\xe6\xbc", b"\xf0\x9f\x98", b"\xc3"]
+    seen = [0, 0]
+    for _ in range(3000):
+        raw = "".join(rng.choices(kinds, k=rng.randrange(1, 60))).encode()
+        if rng.random() < 0.6:
+            at = rng.randrange(len(raw) + 1)
+            raw = raw[:at] + rng.choice([*bad, bytes([rng.randrange(128, 256)])]) + raw[at:]
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            is_right = False
+        else:
+            is_right = True
+        seen[is_right] += 1
+        assert is_string_token(b'"' + raw + b'"') == is_right, raw
+        for plain in (False, True):
+            try:
+                (text,) = Scan(ONE % (b'"\\n' + raw + b'"'), ToolText, plain).texts
+            except Stopped as stopped:
+                assert not is_right and "is not UTF-8" in str(stopped)
+            else:
+                assert is_right and text.content == b"\n" + raw
+    assert min(seen) > 500
+
+
+def test_a_fingerprint_is_of_all_that_is_asked():
+    """Spacing and escapes do not count; a mark, another member, a word or a tool do."""
+    body = {"model": "m", "max_tokens": 10, "stream": True, **conversation(["one", "two"])}
+    same = [json.dumps(body), json.dumps(body, indent=2), json.dumps(body, separators=(",", ":"))]
+    assert len({Scan(text.encode(), ToolText).fingerprint for text in same}) == 1
+    marked = json.loads(json.dumps(body))
+    marked["messages"][-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    earlier = json.loads(json.dumps(body))
+    earlier["messages"][-2]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    others = [
+        body,
+        marked,
+        earlier,
+        {**body, "stream": False},
+        {**body, "max_tokens": 11},
+        {**body, "system": "t"},
+        {**body, "tools": [{"name": "Write"}]},
+        {**body, "top_k": 3},
+        {**body, "messages": body["messages"][:-1]},
+        {**body, **conversation(["one", "2"])},
+    ]
+    assert len({Scan(json.dumps(other).encode(), ToolText).fingerprint for other in others}) == len(others)
+
+
+@pytest.mark.parametrize("style", ["tool texts", "one tool text", "prose", "one prose", "escapes", "another script"])
+def test_reading_takes_less_memory_than_the_body(style):
+    """Whatever the body is made of: nothing is reserved for the worst case."""
+    size = 3_000_000
+    texts, said = {
+        "tool texts": (["x = 1\n" * (size // 600)] * 100, lambda i: "-"),
+        "one tool text": (["x = 1\n" * (size // 6)], lambda i: "-"),
+        "prose": ([""] * 100, lambda i: "It is so. " * (size // 1000)),
+        "one prose": ([""], lambda i: "It is so. " * (size // 10)),
+        "escapes": (["\n" * (size // 200)] * 100, lambda i: "-"),
+        "another script": (["漢字\n" * (size // 800)] * 100, lambda i: "-"),
+    }[style]
+    body = json.dumps(conversation(texts, said), ensure_ascii=False).encode()
+    tracemalloc.start()
+    try:
+        read(body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < (1.6 if style.startswith("one ") else 0.4) * len(body)
 
 
 def test_nothing_leaks():

@@ -1,26 +1,25 @@
 # cython: language_level=3, cdivision=True, auto_pickle=False
 """A Messages request read in place: spans of its tool results, calls, texts and cache marks, and digests of its parts.
 
-The walk itself is C without a Python object (transcript_scan.h over transcript_json.h); here its rows become values.
-SHA-256 is hashlib's. Linear in the body; beside the body it holds the rows, and while it reads a canonical copy of
-everything but the tool results' texts.
+The walk itself is C without a Python object (transcript_scan.h and what it includes); here its rows become values.
+SHA-256 is hashlib's where the processor has no instructions for it. Linear in the body; beside the body it holds the
+rows, and while it reads the decoded and canonical text of a few messages.
 """
 from hashlib import sha256
 
 from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.buffer cimport PyBUF_READ
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 cdef extern from "transcript_scan.h" nogil:
     enum:
         STOP_TRUNCATED, STOP_SYNTAX, STOP_CONTROL, STOP_UTF8, STOP_ESCAPE, STOP_NUMBER, STOP_DEPTH, STOP_TRAILING
         STOP_DUPLICATE, STOP_TYPE, STOP_MISSING, STOP_TOO_MANY, STOP_MEMORY
-        DIGEST, IN_TOOLS, IN_SYSTEM, IN_MESSAGES, AT_TOP, PIECE_TEXT, PIECE_ARGUMENTS, PIECE_RESULT
+        DIGEST, CHAIN_LINK, IN_TOOLS, IN_SYSTEM, IN_MESSAGES, AT_TOP, PIECE_TEXT, PIECE_ARGUMENTS, PIECE_RESULT
         BLOCK_OTHER
     ctypedef struct Span:
         uint32_t start, end
@@ -28,8 +27,8 @@ cdef extern from "transcript_scan.h" nogil:
         uint32_t start, end, size, escaped
     ctypedef struct Text:
         Token token, id
-        uint32_t message, block, is_error
-        size_t digest_at, decoded_at
+        uint32_t message, block, is_error, has_marker
+        uint8_t *digest
     ctypedef struct Use:
         Token id, name
         Span input
@@ -52,35 +51,43 @@ cdef extern from "transcript_scan.h" nogil:
         Span span, content, last
         size_t canon_start, canon_end
         uint32_t role, n_blocks, is_list, last_kind, last_is_marked, last_is_empty
+        uint8_t *link
     ctypedef struct Rows:
         void *rows
         uint32_t count
+    ctypedef struct Buffer:
+        uint8_t *bytes
     ctypedef struct Reader:
         const uint8_t *s
         uint32_t n, at
-        uint8_t *out
-        size_t out_len, out_size
-        int overflow, plain
+        Buffer canon
+        int quiet, plain
     ctypedef struct CScan "Scan":
         Reader r
         Rows texts, uses, marks, pieces, members, tools, messages
         size_t tools_start, tools_end, system_start, system_end
-        uint8_t *decoded
-        size_t decoded_len
+        uint32_t first_text, first_message
+        uint8_t *chain
+        int (*digest)(CScan *scan) noexcept nogil
         const char *where
-    int read_body(CScan *scan, uint8_t *canon)
+    int read_body(CScan *scan)
     int scan_string(Reader *r, Token *token)
     int copy_value(Reader *r)
     int skip_value(Reader *r)
-    int holds_marker(const uint8_t *text, uint32_t n)
+    const uint8_t *text_bytes(const CScan *scan, const Text *text)
+    void place_text_digests(CScan *scan)
     void decode_string(const uint8_t *s, const Token *token, uint8_t *to)
-    size_t canon_size(size_t n)
-    void free_rows(CScan *scan)
+    int can_digest()
+    int digest_with_x86(CScan *scan)
+    void free_buffers(CScan *scan)
+    void free_scan(CScan *scan)
 
 ROLES = ("user", "assistant", "system")
 SECTIONS = ("tools", "system", "messages", "top")
 KINDS = ("text", "arguments", "result")
 LARGEST_BODY = 2**31 - 1  # positions are 32 bits wide
+
+cdef bint HAS_DIGEST = can_digest()  # asked once: the question is slow in a virtual machine
 
 cdef dict REASONS = {
     STOP_TRUNCATED: "ends too early",
@@ -124,6 +131,31 @@ cdef bytes token_bytes(const uint8_t *s, const Token *token):
 
 cdef bytes digest_of(const uint8_t *start, Py_ssize_t size):
     return sha256(PyMemoryView_FromMemory(<char *>start, size, PyBUF_READ)).digest()
+
+
+cdef int digest_with_hashlib(CScan *scan) noexcept with gil:
+    """The digests of a batch of texts and messages; 0, or STOP_MEMORY."""
+    cdef Text *text
+    cdef Message *message
+    cdef uint8_t *canon
+    cdef uint32_t i
+    cdef bytes digest
+    try:
+        for i in range(scan.first_text, scan.texts.count):
+            text = <Text *>scan.texts.rows + i
+            digest = digest_of(text_bytes(scan, text), text.token.size)
+            memcpy(text.digest, PyBytes_AS_STRING(digest), DIGEST)
+        place_text_digests(scan)
+        canon = scan.r.canon.bytes
+        for i in range(scan.first_message, scan.messages.count):
+            message = <Message *>scan.messages.rows + i
+            memcpy(canon + message.canon_start, scan.chain, DIGEST)
+            digest = digest_of(canon + message.canon_start, message.canon_end - message.canon_start)
+            memcpy(scan.chain, PyBytes_AS_STRING(digest), DIGEST)
+            memcpy(message.link, scan.chain, CHAIN_LINK)
+    except MemoryError:
+        return STOP_MEMORY
+    return 0
 
 
 cdef class TextToken:
@@ -184,12 +216,11 @@ cdef class Scan:
 
     cdef CScan scan
     cdef const uint8_t *s
-    cdef readonly bytes body, chain, head
+    cdef readonly bytes body, chain, head, fingerprint
     cdef readonly tuple texts, roles
 
     def __cinit__(self, bytes body not None, type text_type not None, bint plain=False):
         cdef Py_ssize_t n = PyBytes_GET_SIZE(body)
-        cdef uint8_t *canon = NULL
         cdef int stop
         if not issubclass(text_type, TextToken):
             raise TypeError(f"{text_type.__name__} is no TextToken")
@@ -200,77 +231,81 @@ cdef class Scan:
         self.scan.r.s = self.s
         self.scan.r.n = <uint32_t>n
         self.scan.r.plain = plain
-        self.scan.r.out_size = canon_size(n)
+        if plain or not HAS_DIGEST or not digest_with_x86(&self.scan):
+            self.scan.digest = digest_with_hashlib
         try:
-            canon = <uint8_t *>PyMem_RawMalloc(self.scan.r.out_size)
-            self.scan.decoded = <uint8_t *>PyMem_RawMalloc(n + 1)
-            if canon is NULL or self.scan.decoded is NULL:
-                raise MemoryError(f"{self.scan.r.out_size} and {n} bytes")
             with nogil:
-                stop = read_body(&self.scan, canon)
+                stop = read_body(&self.scan)
             if stop == STOP_MEMORY:
                 raise MemoryError(f"rows of a body of {n} bytes")
             if stop < 0:
                 where = self.scan.where.decode("ascii")
                 raise Stopped(f"{where} {REASONS[stop]}, at byte {self.scan.r.at} of {n}")
-            self.texts = self._texts(text_type, canon)
-            self._messages(canon)
-            self._head(canon)
+            head = self._head()
         finally:
-            PyMem_RawFree(canon)
-            PyMem_RawFree(self.scan.decoded)
-            self.scan.r.out = self.scan.decoded = NULL
+            free_buffers(&self.scan)
+        self.head = head[:16]
+        self.texts = self._texts(text_type)
+        self._messages()
+        self.fingerprint = self._fingerprint(head)
 
     def __dealloc__(self):
-        free_rows(&self.scan)
+        free_scan(&self.scan)
 
-    cdef tuple _texts(self, type text_type, uint8_t *canon):
-        """The tool texts in body order, each digest also put into its place in the canonical text."""
+    cdef tuple _texts(self, type text_type):
+        """The tool texts in body order."""
         cdef Text *row = <Text *>self.scan.texts.rows
         cdef uint32_t i
-        cdef const uint8_t *decoded
         cdef TextToken text
-        cdef bytes digest
         cdef list found = []
         for i in range(self.scan.texts.count):
-            decoded = self.scan.decoded + row[i].decoded_at
-            digest = digest_of(decoded, row[i].token.size)
-            memcpy(canon + row[i].digest_at, PyBytes_AS_STRING(digest), DIGEST)
             text = text_type.__new__(text_type)
             text.body = self.body
             text.tool_use_id = token_text(self.s, &row[i].id)
-            text.sha256 = digest.hex()
+            text.sha256 = PyBytes_FromStringAndSize(<const char *>row[i].digest, DIGEST).hex()
             text.message = row[i].message
             text.block = row[i].block
             text.is_error = row[i].is_error
-            text.has_marker = holds_marker(decoded, row[i].token.size)
+            text.has_marker = row[i].has_marker
             text.token = row[i].token
             found.append(text)
         return tuple(found)
 
-    cdef _messages(self, uint8_t *canon):
+    cdef _messages(self):
         """Roles and the chain: each digest covers the one before it and one message."""
         cdef Message *row = <Message *>self.scan.messages.rows
         cdef uint32_t i, count = self.scan.messages.count
-        cdef bytes digest = bytes(DIGEST)
-        cdef bytes chain = PyBytes_FromStringAndSize(NULL, 8 * <Py_ssize_t>count)
+        cdef bytes chain = PyBytes_FromStringAndSize(NULL, CHAIN_LINK * <Py_ssize_t>count)
         cdef list roles = []
         for i in range(count):
-            memcpy(canon + row[i].canon_start, PyBytes_AS_STRING(digest), DIGEST)
-            digest = digest_of(canon + row[i].canon_start, row[i].canon_end - row[i].canon_start)
-            memcpy(PyBytes_AS_STRING(chain) + 8 * i, PyBytes_AS_STRING(digest), 8)
+            memcpy(PyBytes_AS_STRING(chain) + CHAIN_LINK * <Py_ssize_t>i, row[i].link, CHAIN_LINK)
             roles.append(ROLES[row[i].role])
         self.chain = chain
         self.roles = tuple(roles)
 
-    cdef _head(self, uint8_t *canon):
+    cdef bytes _fingerprint(self, bytes head):
+        """32 bytes that two bodies share if they ask the same: messages, tools, system, marks, all other members."""
+        cdef Member *row = <Member *>self.scan.members.rows
+        cdef uint32_t i
+        cdef list parts = [PyBytes_FromStringAndSize(<const char *>self.scan.chain, DIGEST), head]
+        if self.scan.marks.count:
+            parts.append(PyBytes_FromStringAndSize(<const char *>self.scan.marks.rows,
+                                                   self.scan.marks.count * <Py_ssize_t>sizeof(Mark)))
+        for i in range(self.scan.members.count):
+            if token_text(self.s, &row[i].key) not in ("messages", "tools", "system"):
+                parts += [self.body[row[i].key.start:row[i].key.end], self.body[row[i].value.start:row[i].value.end]]
+        return sha256(b"".join(parts)).digest()
+
+    cdef bytes _head(self):
+        """Digest of tools and system."""
+        cdef uint8_t *canon = self.scan.r.canon.bytes
         hashed = sha256(b"tools:")
         hashed.update(PyMemoryView_FromMemory(<char *>canon + self.scan.tools_start,
                                               self.scan.tools_end - self.scan.tools_start, PyBUF_READ))
         hashed.update(b"\nsystem:")  # no JSON text begins in the middle of a line that is not white space
         hashed.update(PyMemoryView_FromMemory(<char *>canon + self.scan.system_start,
                                               self.scan.system_end - self.scan.system_start, PyBUF_READ))
-        self.head = hashed.digest()[:16]
+        return hashed.digest()
 
     def tool_uses(self):
         """The calls by id; Stopped if an id stands twice."""
@@ -370,11 +405,10 @@ def is_string_token(bytes token not None):
 
 cdef bint whole(bytes text, Reader *r, Token *token):
     """True if one value (a string, if `token` is given) is all of the text."""
+    memset(r, 0, sizeof(Reader))
     r.s = <const uint8_t *>PyBytes_AS_STRING(text)
     r.n = <uint32_t>PyBytes_GET_SIZE(text)
-    r.at = 0
-    r.out = NULL
-    r.plain = 0
+    r.quiet = 1
     if token is not NULL:
         return scan_string(r, token) == 0 and r.at == r.n
     return copy_value(r) == 0 and r.at == r.n

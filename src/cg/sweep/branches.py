@@ -39,9 +39,9 @@ def place(transcript: Transcript, thread: Thread, now: float) -> Place:
     """The longest branch that the body repeats or extends; without one, the branch with the longest common history."""
     if not thread.branches:
         return Place(Standing.FIRST, None, 0, False)
-    head, body = head_of(transcript), hashlib.sha256(transcript.body).digest()
+    head = head_of(transcript)
     for branch in thread.branches:
-        if branch.body == body and 0 <= now - branch.clock <= RETRY_S:
+        if branch.body == transcript.fingerprint and 0 <= now - branch.clock <= RETRY_S:
             return Place(Standing.RETRY, branch, transcript.n_messages, False)
     extended = [b for b in thread.branches if transcript.chain.startswith(b.chain)]
     if extended:
@@ -66,7 +66,7 @@ def _common(a: bytes, b: bytes) -> int:
 
 def advanced(place: Place, transcript: Transcript, now: float) -> Branch:
     """The branch as it stands once this body has been sent; one that opens is named after its own digest."""
-    body = hashlib.sha256(transcript.body).digest()
+    body = transcript.fingerprint
     if place.branch is None:
         return Branch(body.hex()[:16], transcript.chain, head_of(transcript), body, now, transcript.ttl_s)
     return replace(

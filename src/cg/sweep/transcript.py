@@ -69,9 +69,10 @@ class Transcript:
     type, text and cache_control counts as its string, in a message's content and in a tool result's. White space and
     the spelling of escapes do not matter; the order of keys and the spelling of numbers do.
 
-    `head` is the digest of tools and system under the same rules. `ttl_s` is 3600 if any mark asks for one hour, 300
-    if all ask for five minutes, None without a mark or with one whose lifetime is not known here. `breakpoints` stand
-    in prompt order.
+    `head` is the digest of tools and system under the same rules. `fingerprint` is one of all that is asked: messages,
+    tools and system under the same rules, the places of the marks, and every other member as it stands. `ttl_s` is 3600
+    if any mark asks for one hour, 300 if all ask for five minutes, None without a mark or with one whose lifetime is
+    not known here. `breakpoints` stand in prompt order.
     """
 
     body: bytes
@@ -81,6 +82,7 @@ class Transcript:
     tool_texts: tuple[ToolText, ...]
     chain: bytes
     head: bytes
+    fingerprint: bytes
     ttl_s: int | None
     breakpoints: tuple[Breakpoint, ...]
     has_tools: bool
@@ -170,6 +172,7 @@ def read(body: bytes, *, max_bytes: int = MAX_BYTES) -> Transcript:
         tool_texts=tool_texts,
         chain=scan.chain,
         head=scan.head,
+        fingerprint=scan.fingerprint,
         ttl_s=_lifetime({mark[3] for mark in marks}),
         breakpoints=tuple([mark[:3] for mark in marks]),
         has_tools=bool(tools),

@@ -30,6 +30,9 @@ class Identity:
     block: int  # position in the result's content list; 0 for string content
     sha256: str  # hex digest of the text's UTF-8 bytes, lone surrogates passed through
 
+    def __hash__(self) -> int:
+        return hash(self.sha256)  # a str remembers its hash; made anew from three fields it is most of a look-up
+
     @property
     def key(self) -> str:
         """The 16 hex digits that stand in the marker."""
@@ -74,7 +77,7 @@ class Branch:
     branch: str  # identifier inside the thread
     chain: bytes  # cumulative 8-byte digests, one a message: equal prefixes mean equal messages
     head: bytes  # digest of tools and system
-    body: bytes  # digest of the last body, to tell a retry
+    body: bytes  # fingerprint of the last body, to tell a retry
     clock: float  # when the prefix was last read or written, seconds since the epoch
     ttl_s: int | None  # lifetime asked for; None: no mark at all
     asked_at: float | None = None  # clock value of the wait in which an ask was made, so that a gap is asked once
