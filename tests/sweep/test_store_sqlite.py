@@ -89,6 +89,79 @@ def test_contents_are_packed_only_when_that_pays(store: SqliteStore) -> None:
     assert store.fetch("t", original.identity.key) == original
 
 
+# -- last bodies -------------------------------------------------------------------------------------------------------
+
+
+def sent(store: SqliteStore, made_of: bytes, body: bytes, branch: str = "b") -> None:
+    store.touch("t", Branch(branch, b"c", b"h", made_of, 3.0, None))
+    store.keep_body("t", branch, body)
+
+
+def test_a_body_goes_to_the_file_when_its_store_is_closed(path: Path) -> None:
+    """A pipe's next process finds it; the turns of one process do not pay for it."""
+    store = SqliteStore(path)
+    sent(store, b"one", b"first body")
+    sent(store, b"two", b"second body")
+    with SqliteStore(path) as other:
+        assert other.last_body("t", "b") is None
+    store.close()
+    assert b"first body" not in b"".join(file.read_bytes() for file in path.parent.iterdir())
+    with SqliteStore(path) as later:
+        assert later.last_body("t", "b") == b"second body"
+        assert later.status()["bodies"] == 1 and later.status()["body_bytes"] == 11
+
+
+def test_a_body_is_only_good_while_its_branch_stands_where_it_stood(path: Path) -> None:
+    """Another process has sent a newer one: the older is no answer here, and does not reach the file over it."""
+    first, second = SqliteStore(path), SqliteStore(path)
+    sent(first, b"one", b"older")
+    sent(second, b"two", b"newer")
+    assert first.last_body("t", "b") is None and second.last_body("t", "b") == b"newer"
+    second.close()
+    assert first.last_body("t", "b") == b"newer"
+    first.close()
+    with SqliteStore(path) as later:
+        assert later.last_body("t", "b") == b"newer"
+        later.touch("t", Branch("b", b"c", b"h", b"three", 4.0, None))
+        assert later.last_body("t", "b") is None
+
+
+def test_what_one_process_forgets_no_other_writes_down(path: Path) -> None:
+    """`forget` holds for bodies that lie in another process's memory too."""
+    first = SqliteStore(path)
+    sent(first, b"one", b"correct horse")
+    with SqliteStore(path) as second:
+        second.forget("t")
+    assert first.last_body("t", "b") is None
+    first.close()
+    assert all(b"correct horse" not in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_bodies_in_the_file_stay_below_the_limit(path: Path) -> None:
+    """The longest untouched go, those of earlier processes first."""
+    limits = Limits(bodies_bytes=300)
+    for first in (0, 2):
+        with SqliteStore(path, limits=limits) as store:
+            for n in (first, first + 1):
+                sent(store, b"%d" % n, b"x" * 100, f"b{n}")
+    with SqliteStore(path, limits=limits) as store:
+        assert [store.last_body("t", f"b{n}") is not None for n in range(4)] == [False, True, True, True]
+        assert store.status()["body_bytes"] == 300
+
+
+def test_a_body_that_cannot_be_written_at_the_end_costs_nothing_but_an_ask(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Closing does not raise: what a turn did is stored long before."""
+    store = SqliteStore(path)
+    sent(store, b"one", b"secret body")
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE body")
+    other.close()
+    store.close()
+    assert "were not kept" in caplog.text and "secret" not in caplog.text
+
+
 # -- killed ------------------------------------------------------------------------------------------------------------
 
 

@@ -2,16 +2,23 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from cg.sweep.store import MAX_BODIES_BYTES, MAX_BODY_BYTES
 
+Kept = tuple[str, str, bytes, bytes | None]  # thread, branch, body, digest of the client's body that it was made of
+
 
 class LastBodies:
-    """A bounded map from (thread, branch) to bytes. Safe between threads."""
+    """A bounded map from (thread, branch) to bytes. Safe between threads.
+
+    With each body goes the digest of the client's body that it was made of, which the branch holds too: when another
+    process has moved the branch on, the body here is no longer what was last sent.
+    """
 
     def __init__(self, *, body_bytes: int = MAX_BODY_BYTES, total_bytes: int = MAX_BODIES_BYTES) -> None:
         self._body_bytes, self._total_bytes = body_bytes, total_bytes
-        self._bodies: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._bodies: OrderedDict[tuple[str, str], tuple[bytes, bytes | None]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
@@ -22,22 +29,23 @@ class LastBodies:
     def __len__(self) -> int:
         return len(self._bodies)
 
-    def keep(self, thread: str, branch: str, body: bytes) -> None:
+    def keep(self, thread: str, branch: str, body: bytes, made_of: bytes | None = None) -> None:
         """Keep a body; an oversized one only drops the older one, which is no longer what was last sent."""
         with self._lock:
             self._drop((thread, branch))
             if len(body) > self._body_bytes:
                 return
-            self._bodies[thread, branch] = body
+            self._bodies[thread, branch] = body, made_of
             self._size += len(body)
             while self._size > self._total_bytes:
                 self._drop(next(iter(self._bodies)))
 
-    def last(self, thread: str, branch: str) -> bytes | None:
+    def last(self, thread: str, branch: str, made_of: bytes | None = None) -> bytes | None:
         with self._lock:
-            body = self._bodies.get((thread, branch))
-            if body is not None:
-                self._bodies.move_to_end((thread, branch))
+            body, of = self._bodies.get((thread, branch), (None, None))
+            if body is None or of != made_of:
+                return None
+            self._bodies.move_to_end((thread, branch))
             return body
 
     def forget(self, thread: str | None, branch: str | None = None) -> None:
@@ -47,6 +55,17 @@ class LastBodies:
                 if thread in (None, name[0]) and branch in (None, name[1]):
                     self._drop(name)
 
+    def sizes(self) -> dict[tuple[str, str], int]:
+        """Bytes of each body."""
+        with self._lock:
+            return {name: len(body) for name, (body, _) in self._bodies.items()}
+
+    def take(self) -> Iterator[Kept]:
+        """All bodies, the longest untouched first; none is left."""
+        with self._lock:
+            bodies, self._bodies, self._size = self._bodies, OrderedDict(), 0
+        return ((thread, branch, body, of) for (thread, branch), (body, of) in bodies.items())
+
     def _drop(self, name: tuple[str, str]) -> None:
-        body = self._bodies.pop(name, None)
-        self._size -= len(body or b"")
+        body, _ = self._bodies.pop(name, (b"", None))
+        self._size -= len(body)

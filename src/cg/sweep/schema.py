@@ -52,6 +52,11 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE meta (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
     INSERT INTO meta VALUES ('payload_bytes', 0), ('swept_at', -1e300);
     """,
+    # A body is only good for as long as its branch stands where it stood when the body was sent.
+    """
+    DELETE FROM body;
+    ALTER TABLE body ADD COLUMN made_of BLOB;
+    """,
 )
 THREAD_TABLES = ("thread", "branch", "payload", "removal", "pending", "expanded", "body", "claim", "ask", "total")
 

@@ -1,6 +1,7 @@
 """The store on disk: one SQLite file in WAL mode, shared by threads and processes."""
 
 import json
+import logging
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +9,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Protocol
 
+from cg.sweep.body_rows import made_of, read_back, write_down
 from cg.sweep.connections import Connections
 from cg.sweep.economics import learn_ratio
 from cg.sweep.last_bodies import LastBodies
@@ -16,7 +18,6 @@ from cg.sweep.originals import PAYLOAD, StoredPayload, as_payload, is_kept, keep
 from cg.sweep.records import Records, blob, identity_columns, missing_of, removal_checksum
 from cg.sweep.schema import THREAD_TABLES
 from cg.sweep.store import (
-    MAX_BODY_BYTES,
     MAX_BRANCHES,
     MAX_ROWS,
     Expired,
@@ -25,6 +26,8 @@ from cg.sweep.store import (
 )
 from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+
+log = logging.getLogger("cg.sweep")
 
 SWEEP_EVERY_S = 3600.0  # ages are looked at with the first put of an hour
 UNDATED = -1e300  # seconds; before every request
@@ -44,7 +47,9 @@ class Configured(Protocol):
 class SqliteStore:
     """`cg.sweep.store.Store` in a file that only its owner can read.
 
-    `bodies_in_memory` keeps the last sent bodies out of the file, as a long-running gateway does.
+    The last sent bodies are in memory, and in the file once the store is closed: a pipe's next process finds its own
+    there, and no turn pays for writing a body that the next one replaces. `bodies_in_memory` keeps them out of the file
+    altogether, as a long-running gateway does.
     """
 
     def __init__(
@@ -60,7 +65,8 @@ class SqliteStore:
         self._limits = limits or Limits()
         self._file = Connections(Path(path))
         self._records = Records()
-        self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes) if bodies_in_memory else None
+        self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes)
+        self._writes_bodies = not bodies_in_memory
 
     def __enter__(self) -> "SqliteStore":
         return self
@@ -181,8 +187,7 @@ class SqliteStore:
             for (name,) in old:
                 db.execute("DELETE FROM branch WHERE thread = ? AND branch = ?", (thread, name))
                 db.execute("DELETE FROM body WHERE thread = ? AND branch = ?", (thread, name))
-                if self._bodies is not None:
-                    self._bodies.forget(thread, name)
+                self._bodies.forget(thread, name)
 
     def learn(
         self,
@@ -210,27 +215,15 @@ class SqliteStore:
             )
 
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
-        if self._bodies is not None:
-            self._bodies.keep(thread, branch, body)
-            return
-        with self._file.writing() as db:
-            db.execute("DELETE FROM body WHERE thread = ? AND branch = ?", (thread, branch))
-            if len(body) > MAX_BODY_BYTES:
-                return
-            size, used = db.execute("SELECT coalesce(sum(size), 0), coalesce(max(used), 0) FROM body").fetchone()
-            db.execute("INSERT INTO body VALUES (?, ?, ?, ?, ?)", (thread, branch, body, len(body), used + 1))
-            size += len(body)
-            while size > self._limits.bodies_bytes:
-                row, freed = db.execute("SELECT rowid, size FROM body ORDER BY used LIMIT 1").fetchone()
-                db.execute("DELETE FROM body WHERE rowid = ?", (row,))
-                size -= freed
+        with self._file.reading() as db:
+            of = made_of(db, thread, branch)
+        self._bodies.keep(thread, branch, body, of)
 
     def last_body(self, thread: str, branch: str) -> bytes | None:
-        if self._bodies is not None:
-            return self._bodies.last(thread, branch)
         with self._file.reading() as db:
-            row = db.execute("SELECT body FROM body WHERE thread = ? AND branch = ?", (thread, branch)).fetchone()
-            return None if row is None else blob(row[0])
+            of = made_of(db, thread, branch)
+            body = self._bodies.last(thread, branch, of)
+            return read_back(db, thread, branch, of) if body is None and self._writes_bodies else body
 
     def claim(self, thread: str, name: str, until: float) -> bool:
         with self._file.writing() as db:
@@ -272,17 +265,15 @@ class SqliteStore:
         with self._file.reading() as db:
             counted = {name: db.execute(query).fetchone()[0] for name, query in _STATUS.items()}
             counted["payload_bytes"] = int(_meta(db, "payload_bytes"))
-        if self._bodies is not None:
-            counted |= {"bodies": len(self._bodies), "body_bytes": self._bodies.size_bytes}
-        return counted
+            sizes = {(thread, branch): size for thread, branch, size in db.execute(_BODIES)} | self._bodies.sizes()
+        return counted | {"bodies": len(sizes), "body_bytes": sum(sizes.values())}
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def forget(self, thread: str | None) -> None:
         with self._file.writing(durable=True) as db:
             _erase(db, "? IS NULL OR thread = ?", (thread, thread))
-        if self._bodies is not None:
-            self._bodies.forget(thread)
+        self._bodies.forget(thread)
         self._records.forget(thread)
         self._file.compact()
 
@@ -314,6 +305,12 @@ class SqliteStore:
         _set_meta(db, "swept_at", now)
 
     def close(self) -> None:
+        if self._writes_bodies and len(self._bodies):
+            try:
+                with self._file.writing() as db:
+                    write_down(db, self._bodies.take(), self._limits.bodies_bytes)
+            except StoreError as error:  # all that it costs is an ask: the next process has no prefix to ask about
+                log.error("the last bodies were not kept: %s", error)
         self._file.close()
 
 
@@ -325,10 +322,10 @@ _STATUS = {
     "pending": "SELECT count(*) FROM pending",
     "payloads": "SELECT count(*) FROM payload WHERE content IS NOT NULL",
     "expired": "SELECT count(*) FROM payload WHERE content IS NULL",
-    "bodies": "SELECT count(*) FROM body",
-    "body_bytes": "SELECT coalesce(sum(size), 0) FROM body",
     "asks": "SELECT count(*) FROM ask",
 }
+
+_BODIES = "SELECT thread, branch, size FROM body"
 
 
 def _meta(db: sqlite3.Connection, name: str) -> float:
