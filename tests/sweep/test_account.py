@@ -56,6 +56,25 @@ def test_a_body_s_savings_are_its_own_bytes_at_the_rate_of_the_moment() -> None:
     assert one.store.totals("t")["savings"]["unique_bytes"] == unique.unique_bytes
 
 
+def test_an_idle_ask_is_in_the_totals_as_it_is_in_its_row() -> None:
+    """What a session saved, net, is what its bodies saved less what its asks cost, whoever paid when."""
+    one = Client(MemoryStore(), Config(min_inventory=1))
+    one.send(request(history(0)), 0.0)
+    one.send(request(history(12)), 10.0)
+    (branch,) = one.sweep.state("t").branches
+    gap = one.sweep.settle("t", branch, 250.0, asker=Replies(drops(12)))
+    swept = one.sweep.process(request(history(12) + history(13)[-2:]), "t", 1000.0, settled=gap)
+    (row,) = one.store.rows("t")
+    assert row.cost_usd is not None and row.cost_usd > 0
+    booked, totals = swept.report.savings, one.store.totals("t")["savings"]
+    assert booked is not None and booked.gross_usd is not None and booked.charged_usd is not None
+    declared = len(DECLARATION) / 2.9 * 1e-6 * PriceTable.default().price(MODEL).read
+    assert booked.charged_usd == pytest.approx(row.cost_usd + declared, rel=1e-3)
+    assert booked.net_usd == pytest.approx(booked.gross_usd - booked.charged_usd)
+    assert totals["net_usd"] == pytest.approx(totals["gross_usd"] - totals["charged_usd"])
+    assert totals["charged_usd"] == pytest.approx(row.cost_usd + 3 * declared, rel=1e-3)
+
+
 def test_an_unknown_model_s_savings_are_unknown() -> None:
     """Bytes are booked, dollars are not, and the turn is counted as unpriced."""
     one = client()

@@ -207,6 +207,32 @@ def test_unknown_prices_leave_the_dollars_unknown(unknown: dict) -> None:
     assert ("savings", "net_usd") not in counted
 
 
+def test_an_idle_ask_is_charged_to_the_turn_behind_its_gap() -> None:
+    """With what the turn saved itself, or alone where it changed nothing; unknown stays unknown."""
+    asked = SimpleNamespace(legs=(AskLeg("prefix_ask", Usage(read=9), 3.0),), offered=12, judged_spent=1)
+    nobody = SimpleNamespace(legs=(), offered=12, judged_spent=0)
+    tally = SimpleNamespace(events=Counter(), declines=Counter())
+    saved = books(Phase.COLD)
+    assert saved.net_usd is not None and saved.gross_usd is not None
+    turn = TurnReport(Reason.REMOVED, savings=saved)
+    charged = turn.after(Reason.JUDGED, asked, tally, ask_usd=0.25).savings
+    assert charged is not None and charged.gross_usd == saved.gross_usd
+    assert charged.net_usd == pytest.approx(saved.net_usd - 0.25) and charged.charged_usd == pytest.approx(0.25)
+    alone = TurnReport(Reason.NOTHING_JUDGED).after(Reason.NOTHING_SPENT, asked, tally, ask_usd=0.25).savings
+    assert alone is not None and (alone.gross_usd, alone.charged_usd, alone.net_usd) == (0.0, 0.25, -0.25)
+    unknown = turn.after(Reason.JUDGED, asked, tally, ask_usd=None).savings
+    assert unknown is not None and unknown.net_usd is None and unknown.unique_bytes == saved.unique_bytes
+    assert turn.after(Reason.NO_ASKER, nobody, tally).savings == saved
+    assert turn.after(Reason.BELOW_INVENTORY, None, tally).savings == saved
+
+
+def test_a_mark_of_an_unknown_lifetime_is_still_a_cache() -> None:
+    """What is replayed behind it would have been read, not paid fresh."""
+    marked, bare = (books(Phase.UNKNOWN, unique=(), ttl_s=None, is_marked=m) for m in (True, False))
+    assert marked.gross_usd == pytest.approx(250 * 0.2e-6)
+    assert bare.gross_usd == pytest.approx(250 * 2.0e-6)
+
+
 @given(st.lists(st.integers(0, 10**7)))
 def test_every_output_is_in_the_histogram_once(sizes: list[int]) -> None:
     """Before any filter: the counts sum to the outputs, each under the smallest bound that holds it."""

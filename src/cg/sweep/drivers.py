@@ -12,7 +12,7 @@ from cg.sweep.asker import Asker
 from cg.sweep.asking import Asked
 from cg.sweep.config import Config
 from cg.sweep.idle import Settled, settle
-from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row
+from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
 from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
@@ -173,12 +173,18 @@ class Sweep:
 
     def _finish(self, thread: str, turn: Turn, now: float, settled: Settled | None) -> Swept:
         """Remember the turn; the body leaves even if that fails, since every marker in it resolves already."""
-        report = turn.report.after(settled.reason, settled.asked, settled.tally) if settled else turn.report
+        report = self._after(turn.report, settled) if settled else turn.report
         try:
             self._commit(thread, turn.changes, now)
         except StoreError as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
         return self._counted(thread, replace(turn, report=report))
+
+    def _after(self, report: TurnReport, settled: Settled) -> TurnReport:
+        """A report that also holds what the idle ask before it did and cost."""
+        asked = settled.asked
+        cost = legs_usd(asked.legs, self.core.prices.price(asked.model)) if asked else 0.0
+        return report.after(settled.reason, asked, settled.tally, ask_usd=cost)
 
     def _counted(self, thread: str, turn: Turn) -> Swept:
         """The turn as it leaves; every one is counted, so that the reasons of a session sum to its turns."""

@@ -245,17 +245,21 @@ class TurnReport:
             savings=savings,
         )
 
-    def after(self, gap: Reason, asked: Legs | None, tally: Counts) -> "TurnReport":
-        """This report with the idle ask of the gap before it, and that ask's counts, taken in.
+    def after(self, gap: Reason, asked: Legs | None, tally: Counts, *, ask_usd: float | None = 0.0) -> "TurnReport":
+        """This report with the idle ask of the gap before it, its counts and what it cost, taken in.
 
-        A turn with nothing to apply has for its reason why the gap brought nothing.
+        A turn with nothing to apply has for its reason why the gap brought nothing. `ask_usd` is None when unknown.
         """
+        saved = self.savings
+        if asked is not None and asked.legs:
+            saved = (saved or NOTHING_SAVED).less(ask_usd)
         return replace(
             self,
             reason=gap if self.reason is Reason.NOTHING_JUDGED else self.reason,
             ask=_ask(asked) if asked is not None else self.ask,
             events=Counter(self.events) + Counter(tally.events),
             declines=Counter(self.declines) + Counter(tally.declines),
+            savings=saved,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -307,6 +311,15 @@ class Savings:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def less(self, cost_usd: float | None) -> "Savings":
+        """These savings with one more cost charged; an unknown one leaves every amount unknown."""
+        if cost_usd is None or self.charged_usd is None or self.net_usd is None:
+            return Savings(self.unique_bytes, self.repeat_bytes, self.charged_bytes)
+        return replace(self, charged_usd=self.charged_usd + cost_usd, net_usd=self.net_usd - cost_usd)
+
+
+NOTHING_SAVED = Savings(gross_usd=0.0, charged_usd=0.0, net_usd=0.0)
+
 
 def savings(
     unique: Iterable[Removal],
@@ -316,6 +329,7 @@ def savings(
     ttl_s: int | None,
     bytes_per_token: float,
     price: Price | None,
+    is_marked: bool = False,
     charged_bytes: int = 0,
     ask_usd: float | None = 0.0,
 ) -> Savings:
@@ -323,7 +337,8 @@ def savings(
 
     A first removal counts at the rate of its moment: the write rate where the prefix was written anyway, fresh where
     nothing is cached, the read rate at a warm request (the rewrite that it forced shows in the provider's own usage). A
-    replay counts at the read rate, or fresh where nothing is cached. A replacement that is longer than what it replaced
+    replay counts at the read rate, or fresh where nothing is cached. Something is cached where there is a lifetime, or
+    a mark whose lifetime is not known here (`is_marked`). A replacement that is longer than what it replaced
     is a charge. `ask_usd` is what the asks of this turn cost, None when unknown.
     """
     first = [r.saved_bytes for r in unique]
@@ -332,7 +347,7 @@ def savings(
     charged_bytes += -sum(n for n in first + again if n < 0)
     if price is None or ask_usd is None:
         return Savings(unique_bytes, repeat_bytes, charged_bytes)
-    is_uncached = phase is Phase.UNCACHED or ttl_s is None
+    is_uncached = phase is Phase.UNCACHED or (ttl_s is None and not is_marked)
     repeat_rate = price.fresh if is_uncached else price.read
     unique_rate = price.fresh if is_uncached else price.write(ttl_s)
     if phase not in (Phase.COLD, Phase.BROKEN, Phase.UNCACHED):

@@ -321,6 +321,7 @@ class Core:
             work.frozen.values(),
             phase=work.phase,
             ttl_s=transcript.ttl_s,
+            is_marked=bool(transcript.breakpoints),
             bytes_per_token=ratio(work.thread),
             price=price,
             charged_bytes=len(declaration or b""),
