@@ -29,6 +29,7 @@ from cg.sweep.removal import EXPAND_TOOL, find_markers
 from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.threads import thread_key
+from cg.sweep.transcript import read
 from cg.sweep.values import Identity, Payload, Phase, Removal, Usage
 from cg.sweep.wants import Answer, Failure
 
@@ -66,6 +67,28 @@ def test_u39_a_body_without_tools_or_with_our_tool_s_name_is_the_client_s_own() 
 
 
 # -- U15: no breakpoints -----------------------------------------------------------------------------------------------
+
+
+def test_a_mark_of_an_unknown_lifetime_is_never_taken_for_no_cache() -> None:
+    """Two usages that show no cache make a body without marks free to change; one with a mark has a prefix to lose."""
+    for mark, expected in ((None, Phase.UNCACHED), ({"type": "ephemeral", "ttl": "7d"}, Phase.UNKNOWN)):
+        one = client()
+        one.send(request(history(2), mark=mark), 0.0)
+        for _ in range(2):
+            one.sweep.observe("t", Usage(fresh=5000, output=10), 15_000)
+        one.send(request(history(3), mark=mark), 10_000.0)
+        assert one.report.phase is expected
+        assert bool(one.report.removed) == (expected is Phase.UNCACHED)
+
+
+def test_u38_our_tool_in_a_request_is_no_sign_of_a_removal() -> None:
+    """Its declaration holds no marker: a request that carries it and nothing else of ours reads like the client's own."""
+    one = client()
+    sent = one.send(request(history(0)), 0.0)
+    sent = one.send(request(history(3)), 10.0)
+    assert EXPAND_TOOL in read(sent).declares and one.report.reason is Reason.WARM
+    assert b"<<cg:" not in sent and find_markers(sent.decode()) == []
+    assert not any(text.has_marker for text in read(sent).tool_texts)
 
 
 def test_u15_a_body_without_breakpoints_is_never_asked_about() -> None:

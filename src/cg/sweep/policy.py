@@ -113,7 +113,8 @@ class Core:
             branch=where.branch,
             ttl_s=transcript.ttl_s,
             broken=where.head_changed or lost,
-            uncached=transcript.ttl_s is None and _shows_no_cache(thread),
+            # A mark whose lifetime is not known here is a mark: there is a prefix to lose.
+            uncached=not transcript.breakpoints and _shows_no_cache(thread),
             config=self.config,
         )
 
