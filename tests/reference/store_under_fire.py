@@ -5,11 +5,12 @@ python store_under_fire.py FILE KILLS SEED
 
 import hashlib
 import json
-import os
 import random
-import signal
 import sys
 import time
+from functools import partial
+
+from under_fire import READY, kill_once, say
 
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.values import Identity, Payload, Removal
@@ -36,41 +37,13 @@ def seed_of(identity: Identity) -> int:
 def remove_for_ever(path: str, first: int, acknowledged: int) -> None:
     """Put three originals, freeze them, tell the parent which removals may now go on the wire; again."""
     with SqliteStore(path) as store:
-        os.write(acknowledged, b"ready\n")
+        say(acknowledged, READY)
         for start in range(first, first + 10**9, 3):
             thread = THREADS[start % 2]
             stored = store.put(thread, [original(seed) for seed in range(start, start + 3)], time.time())
             removals = [Removal(identity, written(seed_of(identity)), 1, 1.0) for identity in stored]
             for removal in store.freeze(thread, removals):
-                os.write(acknowledged, f"{thread} {seed_of(removal.identity)}\n".encode())
-
-
-def kill_once(path: str, first: int, words: int, delay_s: float) -> list[tuple[str, int]]:
-    """The removals that a child had acknowledged when it was killed, `delay_s` after so many words of it."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        try:
-            remove_for_ever(path, first, writer)
-        finally:
-            os._exit(1)
-    os.close(writer)
-    pieces: list[bytes] = []
-    while b"".join(pieces).count(b"\n") < words:
-        piece = os.read(reader, 65536)
-        if not piece:
-            raise SystemExit("the child ended by itself")
-        pieces.append(piece)
-    time.sleep(delay_s)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    while piece := os.read(reader, 65536):
-        pieces.append(piece)
-    os.close(reader)
-    said = b"".join(pieces)
-    lines = said[: said.rfind(b"\n") + 1].decode().splitlines()
-    return [(line.split()[0], int(line.split()[1])) for line in lines if line != "ready"]
+                say(acknowledged, f"{thread} {seed_of(removal.identity)}")
 
 
 def faults(path: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int, list[str]]:
@@ -103,7 +76,8 @@ def main() -> None:
     found: tuple[int, int, list[str]] = (0, 0, [])
     for n in range(kills):
         words, delay_s = draw.randint(0, MOST_WORDS), draw.uniform(0.0, LONGEST_DELAY_S)
-        acknowledged.update(kill_once(path, n * 1_000_000, words, delay_s))
+        said = kill_once(partial(remove_for_ever, path, n * 1_000_000), words, delay_s)
+        acknowledged.update((thread, int(seed)) for thread, seed in map(str.split, said))
         if n % LOOK_EVERY == LOOK_EVERY - 1 or n == kills - 1:
             found = faults(path, acknowledged)
             if found[2]:

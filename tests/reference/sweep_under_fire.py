@@ -6,12 +6,12 @@ Run as a script it prints one JSON line: `python sweep_under_fire.py FOLDER KILL
 import json
 import os
 import random
-import signal
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 from sessions import COLD_AFTER_S, history, output, request, results
+from under_fire import READY, kill_once, say
 
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
@@ -34,40 +34,13 @@ def sweep_for_ever(folder: Path, first: int, start: float, acknowledged: int) ->
     left = os.open(folder / "left", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with SqliteStore(folder / "state" / "sweep.db", CONFIG) as store:
         sweep, now = Sweep(CONFIG, store), start
-        os.write(acknowledged, b"ready\n")
+        say(acknowledged, READY)
         for session in range(first, first + 10**6):
             for step in range(STEPS):
                 now += COLD_AFTER_S
                 swept = sweep.process(request(history(step, SIZE)), f"s{session}", now)
                 os.write(left, b"%d " % session + swept.body + b"\n")
-                os.write(acknowledged, b"%d %s\n" % (session, swept.report.reason.value.encode()))
-
-
-def kill_once(folder: Path, first: int, start: float, words: int, delay_s: float) -> list[str]:
-    """What a child had said when it was killed, `delay_s` after so many words of it."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        try:
-            sweep_for_ever(folder, first, start, writer)
-        finally:
-            os._exit(1)
-    os.close(writer)
-    pieces: list[bytes] = []
-    while b"".join(pieces).count(b"\n") < words:
-        piece = os.read(reader, 65536)
-        if not piece:
-            raise SystemExit("the child ended by itself")
-        pieces.append(piece)
-    time.sleep(delay_s)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    while piece := os.read(reader, 65536):
-        pieces.append(piece)
-    os.close(reader)
-    said = b"".join(pieces)
-    return [line for line in said[: said.rfind(b"\n") + 1].decode().splitlines() if line != "ready"]
+                say(acknowledged, f"{session} {swept.report.reason.value}")
 
 
 def look(folder: Path, start: int) -> tuple[int, dict[str, int], list[str]]:
@@ -110,7 +83,8 @@ def main() -> None:
     wrong: list[str] = []
     first = read = 0
     for n in range(kills):
-        said = kill_once(folder, first, n * 1e4, draw.randint(0, MOST_WORDS), draw.uniform(0.0, LONGEST_DELAY_S))
+        child = partial(sweep_for_ever, folder, first, n * 1e4)
+        said = kill_once(child, draw.randint(0, MOST_WORDS), draw.uniform(0.0, LONGEST_DELAY_S))
         totals["kills"] += 1
         totals["acknowledged"] += len(said)
         totals["faults"] += sum(line.endswith(" fault") for line in said)
