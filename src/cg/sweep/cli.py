@@ -23,6 +23,7 @@ from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.transcript import MAX_BYTES, Unreadable, read
 
 EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
+READ_BYTES = 1024 * 1024
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 
 
@@ -149,10 +150,15 @@ def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: Record
 
 
 def _read_bounded(stream: BinaryIO, limit: int) -> bytes:
-    body = stream.read(limit + 1)
-    if len(body) > limit:
-        raise CgError(f"the request has more than {limit} bytes")
-    return body
+    """All of the stream; read in pieces, since a read of `limit` bytes takes as much memory for the smallest request."""
+    pieces: list[bytes] = []
+    size = 0
+    while piece := stream.read(READ_BYTES):
+        size += len(piece)
+        if size > limit:
+            raise CgError(f"the request has more than {limit} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _expand(arguments: argparse.Namespace) -> int:
