@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 
 import pytest
 from piped import changed_texts, tokens
@@ -63,6 +64,18 @@ def test_rule_5_every_marker_on_the_wire_resolves_to_the_exact_original() -> Non
         content = sweep.expand("t", key, START + 2000).answer
         assert content.decode() == json.loads(theirs[where])
         assert hashlib.sha256(content).hexdigest()[:16] == key
+
+
+def test_rule_6_what_stands_in_an_outputs_place_says_nothing_of_its_content() -> None:
+    """Outputs of one shape and other content leave the same bytes behind, but for the key."""
+    written = []
+    for digits in ("0123456789", "9876543210"):
+        others = {n: output(n).translate(str.maketrans("0123456789", digits)) for n in range(20)}
+        body, done = removed_at_cold(sweep_of(), outputs=others)
+        texts = changed_texts(body, done.body)
+        assert len(texts) == 11
+        written.append({where: re.sub(rb"[0-9a-f]{16}", b"KEY", token) for where, token in texts.items()})
+    assert written[0] == written[1]
 
 
 def test_rule_7_a_frozen_removal_is_replayed_byte_for_byte_whatever_the_code_would_write_today(
