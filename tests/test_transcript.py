@@ -19,6 +19,7 @@ from cg.bodies import Scan, Stopped, TextToken, is_string_token, is_value
 from cg.sweep.transcript import ToolText, Unreadable, read
 
 WIRE = Path(__file__).parent / "data" / "wire"
+WAYS = (0, 1, 2)  # the best instructions, none, those of every such processor
 TURNS = sorted(WIRE.glob("*/turn_*.json"))
 
 
@@ -33,9 +34,9 @@ def agree(body: bytes) -> bool:
         expected = oracle.read(body)
     except oracle.Refused:
         expected = None
-    for plain in (False, True):
+    for ways in WAYS:
         try:
-            scan = Scan(body, ToolText, plain)
+            scan = Scan(body, ToolText, ways)
             uses = scan.tool_uses()
             read(body)
         except (Stopped, Unreadable):
@@ -250,11 +251,11 @@ def test_a_marker_is_seen_in_every_spelling(opening):
 def test_a_bad_byte_is_seen_wherever_it_stands(bad, place):
     """Vector steps miss no position: the bad byte is refused at each offset of a string."""
     token = b'"' + b"a" * place + bad + b"b" * (40 - place) + b'"'
-    for plain in (False, True):
+    for ways in WAYS:
         with pytest.raises(Stopped):
-            Scan(ONE % token, ToolText, plain)
+            Scan(ONE % token, ToolText, ways)
         with pytest.raises(Stopped):
-            Scan(b'{"x":%s,"messages":[]}' % token, ToolText, plain)
+            Scan(b'{"x":%s,"messages":[]}' % token, ToolText, ways)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +360,24 @@ def test_digests_are_right_at_every_size_around_a_block(unit):
     assert agree(json.dumps(body, ensure_ascii=False).encode())
 
 
+def test_escapes_are_decoded_wherever_they_stand_in_a_step():
+    """Runs of backslashes, quotes and letters of all lengths at all places, long and short texts, by all ways."""
+    rng = random.Random(11)
+    pieces = ["\\", "\\\\", '"', "\n", "\t", "\r", "n", "t", "/", "\b", "\f", "\x01", "é", "漢", "\ud800", "😀"]
+    for _ in range(400):
+        few = rng.sample(pieces, rng.randrange(1, 5))
+        text = "".join(rng.choice([*few, "a" * rng.randrange(70)]) for _ in range(rng.randrange(200)))
+        for ascii_only in (True, False):
+            token = json.dumps(text, ensure_ascii=ascii_only).replace("/", rng.choice(["/", "\\/"]))
+            raw = token.encode("utf-8", "surrogatepass")
+            if b"\xed\xa0\x80" in raw:
+                continue  # a lone surrogate stands only in an escape
+            for ways in WAYS:
+                (found,) = Scan(ONE % raw, ToolText, ways).texts
+                assert found.text == text
+                assert found.sha256 == hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 @pytest.mark.parametrize("order", [("tools", "system", "messages"), ("messages", "system", "tools")])
 def test_a_body_of_many_batches_reads_like_a_small_one(order):
     """Text is let go of as it is hashed: whatever stands where, and however large a message is."""
@@ -389,9 +408,9 @@ def test_text_in_another_script_is_read_like_ascii_up_to_its_first_fault():
             is_right = True
         seen[is_right] += 1
         assert is_string_token(b'"' + raw + b'"') == is_right, raw
-        for plain in (False, True):
+        for ways in WAYS:
             try:
-                (text,) = Scan(ONE % (b'"\\n' + raw + b'"'), ToolText, plain).texts
+                (text,) = Scan(ONE % (b'"\\n' + raw + b'"'), ToolText, ways).texts
             except Stopped as stopped:
                 assert not is_right and "is not UTF-8" in str(stopped)
             else:

@@ -20,7 +20,7 @@ cdef extern from "transcript_scan.h" nogil:
         STOP_TRUNCATED, STOP_SYNTAX, STOP_CONTROL, STOP_UTF8, STOP_ESCAPE, STOP_NUMBER, STOP_DEPTH, STOP_TRAILING
         STOP_DUPLICATE, STOP_TYPE, STOP_MISSING, STOP_TOO_MANY, STOP_MEMORY
         DIGEST, CHAIN_LINK, IN_TOOLS, IN_SYSTEM, IN_MESSAGES, AT_TOP, PIECE_TEXT, PIECE_ARGUMENTS, PIECE_RESULT
-        BLOCK_OTHER
+        BLOCK_OTHER, BEST_WAYS
     ctypedef struct Span:
         uint32_t start, end
     ctypedef struct Token:
@@ -61,7 +61,7 @@ cdef extern from "transcript_scan.h" nogil:
         const uint8_t *s
         uint32_t n, at
         Buffer canon
-        int quiet, plain
+        int quiet, ways
     ctypedef struct CScan "Scan":
         Reader r
         Rows texts, uses, marks, pieces, members, tools, messages
@@ -78,6 +78,7 @@ cdef extern from "transcript_scan.h" nogil:
     void place_text_digests(CScan *scan)
     void decode_string(const uint8_t *s, const Token *token, uint8_t *to)
     int can_digest()
+    void fill_tables()
     int digest_with_x86(CScan *scan)
     void free_buffers(CScan *scan)
     void free_scan(CScan *scan)
@@ -88,6 +89,7 @@ KINDS = ("text", "arguments", "result")
 LARGEST_BODY = 2**31 - 1  # positions are 32 bits wide
 
 cdef bint HAS_DIGEST = can_digest()  # asked once: the question is slow in a virtual machine
+fill_tables()
 
 cdef dict REASONS = {
     STOP_TRUNCATED: "ends too early",
@@ -212,14 +214,17 @@ cdef class ToolUse:
 
 @final
 cdef class Scan:
-    """What one reading of a body found. Immutable."""
+    """What one reading of a body found. Immutable.
+
+    `ways`: 0 takes the best instructions that the processor has, 1 none, 2 the vectors of every processor of its kind.
+    """
 
     cdef CScan scan
     cdef const uint8_t *s
     cdef readonly bytes body, chain, head, fingerprint
     cdef readonly tuple texts, roles
 
-    def __cinit__(self, bytes body not None, type text_type not None, bint plain=False):
+    def __cinit__(self, bytes body not None, type text_type not None, int ways=0):
         cdef Py_ssize_t n = PyBytes_GET_SIZE(body)
         cdef int stop
         if not issubclass(text_type, TextToken):
@@ -230,8 +235,8 @@ cdef class Scan:
         self.s = <const uint8_t *>PyBytes_AS_STRING(body)
         self.scan.r.s = self.s
         self.scan.r.n = <uint32_t>n
-        self.scan.r.plain = plain
-        if plain or not HAS_DIGEST or not digest_with_x86(&self.scan):
+        self.scan.r.ways = ways
+        if ways != BEST_WAYS or not HAS_DIGEST or not digest_with_x86(&self.scan):
             self.scan.digest = digest_with_hashlib
         try:
             with nogil:

@@ -94,16 +94,16 @@ static int open_block(Scan *scan, Block *b, int calls, int results) {
 /* Reads one string as a text of a tool result. */
 static int read_tool_text(Scan *scan, const Block *result, uint32_t block, Token *token) {
     Reader *r = &scan->r;
-    int copied, stop = peek(r);
+    int stop = peek(r);
     if (stop != '"') return stop < 0 ? stop : STOP_TYPE;
-    if ((stop = decode_text(r, token, &scan->decoded, &copied)) < 0) return stop;
+    if ((stop = decode_text(r, token, &scan->decoded)) < 0) return stop;
     Text *text = (Text *)add_row(&scan->texts, sizeof(Text), MAX_ROWS);
     if (!text) return no_row(&scan->texts, MAX_ROWS);
     text->token = *token;
     text->message = (uint32_t)result->message;
     text->block = block;
     text->decoded_at = scan->decoded.len;
-    if (copied) scan->decoded.len += token->size;
+    if (token->escaped) scan->decoded.len += token->size;
     scan->waiting += token->size;
     put_byte(r, '#');
     text->digest_at = put_hole(r);

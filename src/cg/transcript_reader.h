@@ -37,6 +37,7 @@ typedef struct {      /* a string token, quotes included */
 
 typedef struct { uint8_t *bytes; size_t len, room; } Buffer; /* its memory is Python's, so that tracemalloc counts it */
 
+enum { BEST_WAYS, PLAIN_WAYS, BASELINE_WAYS }; /* all instructions there are, none, those of every such processor */
 enum { UTF8_UNCHECKED, UTF8_VALID, UTF8_DOUBTFUL };
 
 typedef struct {
@@ -45,7 +46,7 @@ typedef struct {
     Buffer canon;
     int quiet;  /* 1: the canonical text is not written, for looking ahead and for values that have no part in it */
     int failed; /* 1: the canonical text did not fit into memory */
-    int plain;  /* 1: the portable ways even where there are faster ones */
+    int ways;   /* of BEST_WAYS and so on */
     int utf8;   /* UTF8_VALID: all of the text from the first byte that is not ASCII on; see check_utf8 */
 } Reader;
 

@@ -136,7 +136,7 @@ WITH_AVX2 static int is_utf8_avx2(const uint8_t *p, size_t n) {
 static inline void check_utf8(Reader *r, uint32_t from) {
     r->utf8 = UTF8_DOUBTFUL;
 #if defined(CG_UTF8_AVX2)
-    if (!r->plain && __builtin_cpu_supports("avx2") && is_utf8_avx2(r->s + from, r->n - from)) r->utf8 = UTF8_VALID;
+    if (r->ways == BEST_WAYS && __builtin_cpu_supports("avx2") && is_utf8_avx2(r->s + from, r->n - from)) r->utf8 = UTF8_VALID;
 #else
     (void)from;
 #endif

@@ -1,8 +1,8 @@
 """Which tool outputs may be judged, which of them one ask takes, and the line that names each of them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from cg.sweep.config import Config
@@ -104,17 +104,19 @@ def eligible(
     config: Config,
     bytes_per_token: float,
     *,
+    removed: Container[ToolText] = (),
     asked_messages: int | None = None,
 ) -> tuple[tuple[Candidate, ...], Counter[Decline]]:
     """The outputs that may be judged, in body order, and how many were turned away for which reason.
 
-    What is already removed is neither. With `asked_messages`, the length of the history that the asked model is going
+    What is already removed, in this thread or as the caller knows (`removed`), is neither. With `asked_messages`, the length of the history that the asked model is going
     to read, outputs behind it are turned away: their lines alone cannot be judged.
     """
     declines: Counter[Decline] = Counter()
-    found: list[Candidate] = []
-    turns = turns_up_to(transcript.roles)
+    found: list[tuple[ToolText, str, float]] = []
     for text in transcript.tool_texts:
+        if text in removed:
+            continue
         call: ToolUse | None = transcript.tool_uses.get(text.tool_use_id)
         tool = call.name if call else ""
         reason = refusal(text, tool, thread)
@@ -128,10 +130,15 @@ def eligible(
         if reason is not None:
             declines[reason] += 1
             continue
-        found.append(Candidate(text, tool, "", tokens, turns[-1] - turns[text.message]))
-    words = locators(transcript, {candidate.text.tool_use_id for candidate in found})
-    located = (replace(one, locator=words.get(one.text.tool_use_id, "unknown call")) for one in found)
-    return tuple(located), declines
+        found.append((text, tool, tokens))
+    if not found:
+        return (), declines
+    turns = turns_up_to(transcript.roles)
+    words = locators(transcript, {text.tool_use_id for text, _, _ in found})
+    return tuple(
+        Candidate(text, tool, words.get(text.tool_use_id, "unknown call"), tokens, turns[-1] - turns[text.message])
+        for text, tool, tokens in found
+    ), declines
 
 
 def choose(

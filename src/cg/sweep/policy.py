@@ -4,7 +4,7 @@
 asynchronous one, the pipe, the replay and the gateway all run the same rules.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from cg.sweep import due, index, recovery
@@ -65,7 +65,10 @@ def untouched(transcript: Transcript, reason: Reason) -> Turn:
 
 def frozen_in(transcript: Transcript, thread: Thread) -> dict[ToolText, Removal]:
     """The removals that this body's outputs carry, at any depth and whatever the phase."""
-    return {t: thread.removals[t.identity] for t in transcript.tool_texts if t.identity in thread.removals}
+    if not thread.removals:
+        return {}
+    found = ((text, thread.removals.get(text.identity)) for text in transcript.tool_texts)
+    return {text: removal for text, removal in found if removal is not None}
 
 
 class Core:
@@ -192,13 +195,8 @@ class Core:
         thread, config = work.thread, self.config
         if waiting:  # judged already: the floor decides who is asked about, and the ratio it counts with moves on
             thread, config = replace(thread, pending={}), replace(config, min_tokens=0)
-        found = self.eligible(work.transcript, thread, work.tally, config)
-        frozen = {text.identity for text in work.frozen}
-        return tuple(
-            c
-            for c in found
-            if c.text.identity not in frozen and (not waiting or c.text.identity in work.thread.pending)
-        )
+        found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen)
+        return tuple(c for c in found if not waiting or c.text.identity in work.thread.pending)
 
     def _drops(
         self, work: Work, candidates: Sequence[Candidate], sent: bytes | None
@@ -248,10 +246,16 @@ class Core:
         return work.asked.drops or work.asked.reason
 
     def eligible(
-        self, transcript: Transcript, thread: Thread, tally: Tally, config: Config | None = None
+        self,
+        transcript: Transcript,
+        thread: Thread,
+        tally: Tally,
+        config: Config | None = None,
+        *,
+        removed: Container[ToolText] = (),
     ) -> tuple[Candidate, ...]:
         """The outputs that may be judged at all; one that a client's "unchanged" notice leans on would only come back."""
-        found, declines = eligible(transcript, thread, config or self.config, ratio(thread))
+        found, declines = eligible(transcript, thread, config or self.config, ratio(thread), removed=removed)
         tally.declines.update(declines)
         leaned = set(recovery.leaned_on(transcript)) if found else set()
         free = tuple(c for c in found if c.text.identity not in leaned)

@@ -90,6 +90,8 @@ def leaned_on(transcript: Transcript) -> tuple[Identity, ...]:
     an output of the same tool and path that was none. Doubt keeps: that costs tokens once, the other way loses content.
     """
     tools = {use.name for text in transcript.tool_texts if _is_notice(text) and (use := _use(transcript, text))}
+    if not tools:
+        return ()
     whole: dict[tuple[str, str], Identity] = {}
     found: dict[Identity, None] = {}
     for text in transcript.tool_texts:

@@ -6,6 +6,7 @@ collected from several hands before one copy is made.
 
 import json
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from cg.bodies import is_string_token, is_value
 from cg.sweep.transcript import ToolText, Transcript, Unreadable, read
@@ -24,7 +25,7 @@ def splice(body: bytes, edits: Iterable[Edit]) -> bytes:
     """
     view, at = memoryview(body), 0
     parts: list[bytes | memoryview] = []
-    for start, end, replacement in sorted(edits, key=lambda edit: edit[:2]):
+    for start, end, replacement in sorted(edits, key=itemgetter(0, 1)):
         if not at <= start <= end <= len(body):
             raise ValueError(f"edit of bytes {start} to {end} overlaps another or leaves the body of {len(body)}")
         parts += [view[at:start], replacement]
