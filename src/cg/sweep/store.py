@@ -122,7 +122,11 @@ class Store(Protocol):
         ...
 
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
-        """Keep the body that a branch last sent, in the place of the one before; an oversized one is not kept."""
+        """Keep the body that a branch last sent, in the place of the one before; an oversized one is not kept.
+
+        Good for as long as the branch stands where `touch` has put it. Not durable before `close`: a process that is
+        killed may take it along, which costs an ask.
+        """
         ...
 
     def last_body(self, thread: str, branch: str) -> bytes | None:
