@@ -115,7 +115,7 @@ def test_d5_the_haystack_is_the_whole_asked_body() -> None:
 
 def test_a_quote_may_not_be_pasted_together_from_two_texts() -> None:
     """Texts are apart by a line break, which only the collapsed form reads as a blank."""
-    assert "onetwo" not in Haystack("one", "two")
+    assert "onetwo" not in Haystack(lambda: ("one", "two"))
 
 
 @pytest.mark.parametrize("needed_by", [None, "", "  "])

@@ -47,15 +47,24 @@ def played(pipe: Pipe, rows: list[dict], long_before: int, reply: str = ALL_SPEN
 
 
 def checked(turns) -> list[dict[tuple[str, int], bytes]]:
-    """What stood in the place of removed texts, turn by turn; every body valid and otherwise the client's."""
+    """What stood in the place of removed texts, turn by turn; every body valid and otherwise the client's.
+
+    A removal stays as it was written, unless its end is counted: a client said that a repeated read is unchanged. Then
+    its text is whole from that turn on.
+    """
     seen: list[dict[tuple[str, int], bytes]] = []
+    restored: set[tuple[str, int]] = set()
     for row, body, out, report in turns:
         validate(out, row)
         written = changed_texts(body, out)
         there = tokens(body)
+        back = {where for before in seen for where in before if where in there and where not in written} - restored
+        assert len(back) == report["events"].get("sweep_restored", 0), "a removal ended without a word"
+        restored |= back
+        assert not restored & written.keys(), "what came back was removed again"
         for before in seen:
             for where, token in before.items():
-                assert where not in there or written.get(where) == token, "a removal changed or came back"
+                assert where in restored or where not in there or written[where] == token, "a removal changed"
         assert len(written) == report["replayed"] + len(report["removed"])
         seen.append(written)
     return seen

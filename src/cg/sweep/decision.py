@@ -1,7 +1,7 @@
 """What follows from a reply: the candidates that may go, and a count for everything that stood in the way."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cg.sweep.counters import Decline, Event
@@ -42,13 +42,19 @@ class Judged:
 
 
 class Haystack:
-    """Everything that the asked model read, searched for quotes; the collapsed form is made at the first miss."""
+    """Everything that the asked model read, searched for quotes.
 
-    def __init__(self, *texts: str) -> None:
-        self._exact = "\n".join(texts)
+    It is put together at the first quote, as most replies hold none, and collapsed at the first miss.
+    """
+
+    def __init__(self, texts: Callable[[], Iterable[str]]) -> None:
+        self._texts = texts
+        self._exact: str | None = None
         self._collapsed: str | None = None
 
     def __contains__(self, quote: str) -> bool:
+        if self._exact is None:
+            self._exact = "\n".join(self._texts())
         if quote in self._exact:
             return True
         if self._collapsed is None:
@@ -58,7 +64,7 @@ class Haystack:
 
 def haystack_of(asked: Transcript) -> Haystack:
     """The texts of an asked body: system, all prose, tool arguments, results."""
-    return Haystack(*(text for _, _, text in asked.texts()))
+    return Haystack(lambda: (text for _, _, text in asked.texts()))
 
 
 def is_owed(needed_by: str | None) -> bool:
@@ -110,7 +116,8 @@ def decide(
     if decoded.status is not Status.UNPARSEABLE:
         events[Event.ADJUDICATED] = len(inventory)
     if isinstance(haystack, str):
-        haystack = Haystack(haystack)
+        whole = haystack
+        haystack = Haystack(lambda: (whole,))
     was_read = haystack if callable(haystack) else haystack.__contains__
     drops: list[Candidate] = []
     spent = 0
