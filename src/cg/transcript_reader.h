@@ -11,6 +11,7 @@
 #include <Python.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h> /* the one-wheel build has the C library's own memory under the name of Python's */
 #include <string.h>
 
 typedef enum {
