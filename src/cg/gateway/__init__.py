@@ -1,0 +1,1 @@
+"""The live gateway: it stands between a client and the API and runs the sweep on what passes."""

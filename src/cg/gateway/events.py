@@ -1,0 +1,193 @@
+"""What the gateway's rooms say about their work: one protocol, every label from a closed set.
+
+A label is an enum member and never a string that a client, an upstream or a model can choose, so the number of time
+series is bounded by this file, and no content can leave through a metric.
+"""
+
+from enum import StrEnum
+from typing import Protocol
+
+from cg.sweep.ledger import AskRow, TurnReport
+from cg.sweep.values import Usage
+
+
+class Route(StrEnum):
+    """What a request was for."""
+
+    MESSAGES = "messages"
+    COUNT_TOKENS = "count_tokens"
+    OTHER = "other"  # another path of the same provider, passed through
+    FOREIGN = "foreign"  # a path that belongs to another provider, passed through
+    OWN = "own"  # /healthz, /metrics, /stats, /expand, /dashboard
+
+
+class Refusal(StrEnum):
+    """Why the gateway itself turned a request away."""
+
+    HOST = "host"
+    ORIGIN = "origin"
+    TOKEN = "token"
+    TARGET = "target"  # absolute form, or a path that is none
+    FRAMING = "framing"  # lengths and encodings that two readers could understand differently
+    TOO_LARGE = "too_large"
+    BUSY = "busy"
+    METHOD = "method"
+
+
+class Fault(StrEnum):
+    """What went wrong; the first group is ours, the second is the world's."""
+
+    SWEEP = "sweep"
+    STORE = "store"
+    WATCHDOG = "watchdog"  # our own work took longer than its budget; the turn left in its last frozen form
+    TIMER = "timer"
+    RECOVERY = "recovery"
+    METRICS = "metrics"
+
+    UPSTREAM_UNREACHABLE = "upstream_unreachable"
+    UPSTREAM_TIMEOUT = "upstream_timeout"
+    UPSTREAM_CUT = "upstream_cut"  # the reply ended before its end
+    UPSTREAM_UNREADABLE = "upstream_unreadable"  # a reply that we had to understand and could not
+    CLIENT_GONE = "client_gone"
+
+
+OURS = frozenset([Fault.SWEEP, Fault.STORE, Fault.WATCHDOG, Fault.TIMER, Fault.RECOVERY, Fault.METRICS])
+
+
+class Spend(StrEnum):
+    """What a model call was made for. Only REQUEST is the client's own."""
+
+    REQUEST = "request"
+    ASK = "ask"
+    PING = "ping"
+    RECOVERY = "recovery"  # an inner round that answered a call of our tool
+
+
+class Mode(StrEnum):
+    """How an original came back."""
+
+    HIDDEN = "hidden"  # answered inside the gateway; the client saw one message
+    SHOWN = "shown"  # the call passed through, and the client's error was replaced in later copies
+    ROUTE = "route"  # read on our own route
+
+
+class Outcome(StrEnum):
+    """What a call of our tool brought."""
+
+    ORIGINAL = "original"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"  # never existed in this thread
+    ROUNDS_SPENT = "rounds_spent"  # passed through because the rounds were used up
+
+
+class Timer(StrEnum):
+    """The life of an idle ask."""
+
+    ARMED = "armed"
+    CANCELLED = "cancelled"  # the branch's next request came first
+    FIRED = "fired"
+    CLAIMED_ELSEWHERE = "claimed_elsewhere"  # another gateway on this store had it
+    DROPPED = "dropped"  # queue full, or stopping
+    CREDENTIAL_REFUSED = "credential_refused"  # answered 401: the credential is let go
+
+
+class Stage(StrEnum):
+    """Which time was measured."""
+
+    SWEEP = "sweep"  # our own work between the request's last byte and the first byte sent upstream
+    FIRST_BYTE = "first_byte"  # request received to the reply's first byte
+    TOTAL = "total"  # request received to the reply's last byte
+    ASK = "ask"
+    RECOVERY = "recovery"
+
+
+class Events(Protocol):
+    """Whoever counts. Calls return at once, never raise, never block, and are safe from any thread."""
+
+    def request(self, route: Route, status: int) -> None:
+        """A request was answered with this status; 0 if the client was gone before an answer could be given."""
+        ...
+
+    def refused(self, why: Refusal) -> None:
+        """The gateway itself turned a request away (also counted by `request`)."""
+        ...
+
+    def upstream(self, status: int) -> None:
+        """The upstream answered with this status, whatever the call was made for."""
+        ...
+
+    def turn(self, report: TurnReport, at: float) -> None:
+        """What the sweep did to one request that was really sent; `at` in seconds since the epoch."""
+        ...
+
+    def projected(self, report: TurnReport, at: float) -> None:
+        """What the sweep would have done to a request that was sent untouched: kept apart from every real figure."""
+        ...
+
+    def spent(self, why: Spend, model: str, usage: Usage | None, at: float) -> None:
+        """A reply's usage by tier; None when the provider did not say. `model` finds the price and labels nothing."""
+        ...
+
+    def asked(self, row: AskRow) -> None:
+        """An adjudication ended. Its tokens are told by `spent` with `Spend.ASK`, once a leg, not again here."""
+        ...
+
+    def recovered(self, mode: Mode, outcome: Outcome, rounds: int = 0) -> None:
+        """A call of our tool was answered; `rounds` calls were made inside the gateway for it."""
+        ...
+
+    def resent(self, status: int) -> None:
+        """The upstream refused a body that we had changed with this status, and the original was sent."""
+        ...
+
+    def timer(self, what: Timer) -> None:
+        """An idle ask was armed, cancelled or made."""
+        ...
+
+    def fault(self, what: Fault) -> None:
+        """Something failed; the request went on as the rules say."""
+        ...
+
+    def took(self, stage: Stage, seconds: float) -> None:
+        """How long a stage took, by a monotonic clock."""
+        ...
+
+    def opened(self) -> None:
+        """A request is being served from now on; `closed` follows exactly once."""
+        ...
+
+    def closed(self) -> None:
+        """The request that `opened` told of is done, however it ended."""
+        ...
+
+
+class Silent:
+    """Counts nothing: for tests, and for a caller that wants no figures."""
+
+    def request(self, route: Route, status: int) -> None: ...
+
+    def refused(self, why: Refusal) -> None: ...
+
+    def upstream(self, status: int) -> None: ...
+
+    def turn(self, report: TurnReport, at: float) -> None: ...
+
+    def projected(self, report: TurnReport, at: float) -> None: ...
+
+    def spent(self, why: Spend, model: str, usage: Usage | None, at: float) -> None: ...
+
+    def asked(self, row: AskRow) -> None: ...
+
+    def recovered(self, mode: Mode, outcome: Outcome, rounds: int = 0) -> None: ...
+
+    def resent(self, status: int) -> None: ...
+
+    def timer(self, what: Timer) -> None: ...
+
+    def fault(self, what: Fault) -> None: ...
+
+    def took(self, stage: Stage, seconds: float) -> None: ...
+
+    def opened(self) -> None: ...
+
+    def closed(self) -> None: ...
