@@ -1,6 +1,11 @@
-"""Which headers pass, in both directions."""
+"""What passes: which headers, in both directions, and whole requests that are not the sweep's business."""
 
-from cg.gateway.exchange import Headers
+from collections.abc import AsyncIterator
+
+from cg.gateway.call import Call
+from cg.gateway.events import Events
+from cg.gateway.exchange import Headers, Outbound
+from cg.gateway.upstream import Reply, Upstream
 
 # RFC 9110, 7.6.1, and what older implementations treat as such; these describe one connection, not the message.
 HOP_BY_HOP = frozenset(
@@ -51,3 +56,27 @@ def connection_options(headers: Headers) -> frozenset[bytes]:
     return frozenset(
         option.strip().lower() for name, value in headers if name == b"connection" for option in value.split(b",")
     )
+
+
+class Passing:
+    """Sends a request on and its answer back, touching nothing but what belongs to one connection only."""
+
+    def __init__(self, upstream: Upstream, events: Events) -> None:
+        self._upstream = upstream
+        self._events = events
+
+    async def handle(self, call: Call) -> Outbound:
+        """The upstream's answer, its body as it comes. Raises an UpstreamError, ClientGone or SlowClient."""
+        headers = outgoing(call.headers)
+        body: bytes | AsyncIterator[bytes] = b""
+        if call.has_body:
+            body = call.pieces()
+            if call.declared_bytes is not None:
+                headers.append((b"content-length", str(call.declared_bytes).encode()))
+        return passed(await self._upstream.send(call.method, call.target, headers, body), self._events)
+
+
+def passed(reply: Reply, events: Events) -> Outbound:
+    """A reply as an answer, unread."""
+    events.upstream(reply.status)
+    return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)

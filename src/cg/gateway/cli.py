@@ -1,0 +1,102 @@
+"""`cg-proxy`: serve the gateway, run a command behind it, or prove that it works."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cg import __version__
+from cg.errors import CgError
+
+if TYPE_CHECKING:
+    from cg.gateway.settings import Settings
+
+EXIT_REFUSED = 2  # usage, configuration, an address in use, a state that cannot be opened
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code: 0 stopped as asked, 2 refused, of `run` the command's own."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except CgError as error:
+        print(f"cg-proxy: {error}", file=sys.stderr)
+        return EXIT_REFUSED
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "cg":
+            raise
+        print(f"cg-proxy: {error.name} is not installed; pip install 'cg-context[proxy]'", file=sys.stderr)
+        return EXIT_REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cg-proxy",
+        description="Stand between a client and its API, and take spent tool outputs out of what it sends.",
+        epilog="exit codes: 0 stopped as asked; 2 refused (usage, configuration, address, state); run: the command's",
+    )
+    parser.add_argument("--version", action="version", version=f"cg-proxy {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="serve until SIGINT or SIGTERM; open streams are finished first")
+    _gateway_arguments(serve, listen="127.0.0.1:8788")
+    serve.set_defaults(command=_serve)
+
+    run = commands.add_parser(
+        "run",
+        help="start a gateway, run a command with ANTHROPIC_BASE_URL set to it, end with the command",
+        usage="cg-proxy run [options] -- COMMAND [ARGUMENT ...]",
+    )
+    _gateway_arguments(run, listen="a free port of 127.0.0.1")
+    run.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
+    run.set_defaults(command=_run)
+    return parser
+
+
+def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str) -> None:
+    parser.add_argument("--listen", metavar="HOST:PORT", help=f"default: {listen}")
+    parser.add_argument("--upstream", metavar="URL", help="default: https://api.anthropic.com")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, tables [proxy] and [sweep]")
+    parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
+    parser.add_argument("--state", metavar="FILE", help="default: under the user's state directory, mode 0600")
+    parser.add_argument("--token-file", metavar="FILE", help="needed to listen on other than a loopback address")
+    parser.add_argument("--observe", action="store_true", default=None, help="change nothing, only project")
+    parser.add_argument("--log", default="info", metavar="LEVEL", help="debug, info, warning or error; to stderr")
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from cg.gateway import launch
+
+    return launch.serve_until_stopped(_settings(arguments, {}), _say)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from cg.gateway import launch
+
+    command = arguments.argv[1:] if arguments.argv[:1] == ["--"] else arguments.argv
+    if not command:
+        raise CgError("run needs a command: cg-proxy run -- claude")
+    # A port of its own, so that several can run; before what the command would have used, be that another gateway.
+    defaults = {"listen": "127.0.0.1:0", "upstream": launch.upstream_of(os.environ)}
+    return launch.run_behind(_settings(arguments, defaults), command, os.environ)
+
+
+def _settings(arguments: argparse.Namespace, defaults: Mapping[str, object]) -> "Settings":
+    from cg.gateway import settings
+
+    text = None
+    if arguments.config is not None:
+        try:
+            text = arguments.config.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CgError(f"{arguments.config}: cannot be read: {type(error).__name__}") from error
+    flags = {name: getattr(arguments, name) for name in ("listen", "upstream", "state", "token_file", "observe")}
+    defaults = {"state": str(settings.default_state(os.environ)), **defaults}
+    return settings.load(text, os.environ, flags, arguments.preset, defaults=defaults)
+
+
+def _say(line: str) -> None:
+    print(f"cg-proxy: {line}", file=sys.stderr, flush=True)
