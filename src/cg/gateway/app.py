@@ -100,6 +100,10 @@ class App:
         except SlowClient:
             self._events.fault(Fault.CLIENT_GONE)
             await self._end(call, 408, "the request's body stopped coming")
+        except asyncio.CancelledError:
+            if not self.is_stopping:
+                raise
+            call.cut(is_reset=False)  # the time for open streams is over
         finally:
             self.active -= 1
             self._events.request(route, call.status)
@@ -165,11 +169,13 @@ class App:
     async def _send(self, call: Call, answering: Awaitable[Outbound]) -> None:
         """Await an answer and send it; its source is closed however that ends."""
         outbound = await answering
+        close = outbound.close or _nothing
         try:
             await call.answer(outbound)
-        finally:
-            if outbound.close is not None:
-                await _surely(outbound.close())
+        except BaseException:
+            await _surely(close())
+            raise
+        await close()
 
     async def _failed(self, call: Call, error: UpstreamError) -> None:
         """Tell the client what became of the upstream: by a status, or by the same end in the middle of an answer."""
@@ -191,6 +197,10 @@ class App:
         else:
             with suppress(ClientGone, SlowClient):
                 await call.answer(refuse(status, words))
+
+
+async def _nothing() -> None:
+    """An answer that has no source to close."""
 
 
 async def _surely(work: Awaitable[None]) -> None:

@@ -52,6 +52,9 @@ class Call:
         self._limits = limits
         self._connection: dict[str, Any] = scope.get("extensions", {}).get("cg", {})
         self._is_complete = False
+        self._lost: Exception | None = None  # why the client is no longer served
+        self._sending_since = 0.0  # monotonic seconds; 0 while nothing is being sent
+        self._timer: asyncio.TimerHandle | None = None
         self._body_ended = asyncio.Event()  # read whole, or nobody wants more of it
         if not self.has_body:
             self._body_ended.set()
@@ -116,36 +119,51 @@ class Call:
     # -- the client ------------------------------------------------------------------------------------------------
 
     async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`, which is cancelled when the client goes away. Raises ClientGone then."""
+        """Await `work`, which is cancelled when the client goes away or takes nothing. Raises ClientGone, SlowClient."""
         task = asyncio.current_task()
         assert task is not None
-        gone = False
-
-        async def watch() -> None:
-            nonlocal gone
-            await self._body_ended.wait()  # until then the body's reader sees the client go
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            if not self._is_complete:
-                gone = True
-                task.cancel()
-
-        watcher = asyncio.create_task(watch())
+        watcher = asyncio.create_task(self._watch(task))
+        self._look_later(task, self._limits.client_idle_s)
         try:
             return await work
         except asyncio.CancelledError:
-            if gone and task.uncancel() == 0:
-                raise ClientGone from None
+            if self._lost is not None and task.uncancel() == 0:
+                raise self._lost from None
             raise
         finally:
             watcher.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+
+    async def _watch(self, task: "asyncio.Task[Any]") -> None:
+        """Cancel the task when the client has gone."""
+        await self._body_ended.wait()  # until then the body's reader sees the client go
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self._is_complete:
+            self._lost = ClientGone()
+            task.cancel()
+
+    def _look_later(self, task: "asyncio.Task[Any]", after_s: float) -> None:
+        """One timer a request: a scope around each piece of an answer would cost as much as sending it."""
+        self._timer = asyncio.get_running_loop().call_later(after_s, self._look, task)
+
+    def _look(self, task: "asyncio.Task[Any]") -> None:
+        """Cancel the task if the piece in hand has waited for the client too long; else look again when it would."""
+        limit = self._limits.client_idle_s
+        waited = time.monotonic() - self._sending_since if self._sending_since else 0.0
+        if waited >= limit:
+            self._lost = SlowClient()
+            task.cancel()
+        else:
+            self._look_later(task, limit - waited)
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
     async def answer(self, outbound: Outbound) -> None:
-        """Send an answer. Raises what the body's iterator raises, or SlowClient; `outbound.close` is the caller's."""
+        """Send an answer. Raises what the body's iterator raises; `outbound.close` is the caller's."""
         body = outbound.body
-        headers = [(name, value.replace(b"\t", b" ")) for name, value in outbound.headers]  # the server takes no tab
+        headers = outbound.headers
         if isinstance(body, bytes):
             if self.method != "HEAD" and outbound.status not in (204, 304):
                 headers = [pair for pair in headers if pair[0] != b"content-length"]
@@ -174,11 +192,9 @@ class Call:
 
     async def _put(self, message: dict[str, Any]) -> None:
         """Hand a message to the server; waits while the client takes nothing."""
-        try:
-            async with asyncio.timeout(self._limits.client_idle_s):
-                await self._send(message)
-        except TimeoutError:
-            raise SlowClient from None
+        self._sending_since = time.monotonic()
+        await self._send(message)
+        self._sending_since = 0.0
 
 
 def _target(scope: Scope) -> bytes:

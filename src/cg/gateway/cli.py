@@ -100,3 +100,7 @@ def _settings(arguments: argparse.Namespace, defaults: Mapping[str, object]) -> 
 
 def _say(line: str) -> None:
     print(f"cg-proxy: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

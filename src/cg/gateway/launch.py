@@ -6,6 +6,7 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from cg.gateway.build import build
 from cg.gateway.server import Server, listen, serve, url_of
@@ -13,6 +14,7 @@ from cg.gateway.settings import Settings
 
 BASE_URL = "ANTHROPIC_BASE_URL"
 NOT_FOUND, NOT_EXECUTABLE, KILLED = 127, 126, 128  # a shell's exit codes; KILLED plus the signal's number
+CHILD_GRACE_S = 5.0
 
 
 def event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -40,6 +42,9 @@ def serve_until_stopped(settings: Settings, say: Callable[[str], None] = print) 
 
 def run_behind(settings: Settings, command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Serve while a command runs that is told of the gateway by its environment; returns the command's exit code."""
+
+    # When the command has ended nobody reads what is still streaming.
+    settings = replace(settings, stop_timeout_s=min(settings.stop_timeout_s, CHILD_GRACE_S))
 
     async def ran() -> int:
         gateway = build(settings)
@@ -108,4 +113,3 @@ def _forward_signals(child: Process) -> None:
 def upstream_of(environment: Mapping[str, str]) -> str | None:
     """The provider that a command would have used without us: a gateway can stand before another one."""
     return environment.get(BASE_URL) or None
-

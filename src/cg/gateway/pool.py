@@ -2,19 +2,18 @@
 
 import os
 import ssl
-import sys
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-import certifi
 import httpcore2 as http
 
 from cg.errors import CgError
 from cg.gateway import silence
 from cg.gateway.exchange import Headers
+from cg.gateway.sockets import Sockets
 from cg.gateway.upstream import Body, Cut, Reply, TimedOut, TooLong, Unreachable, UpstreamError
 
 KEPT_CONNECTIONS = 64
@@ -161,7 +160,8 @@ def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
     `all_proxy` last, `no_proxy` over both."""
     proxies = _proxies(environment)
     host = parts.hostname or ""
-    if urllib.request.proxy_bypass_environment(f"{host}:{parts.port}" if parts.port else host, proxies):
+    named = f"{host}:{parts.port}" if parts.port else host
+    if urllib.request.proxy_bypass_environment(named, proxies):  # type: ignore[attr-defined]
         return None
     return proxies.get(parts.scheme) or proxies.get("all")
 
@@ -187,6 +187,7 @@ def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: i
         "keepalive_expiry": KEPT_S,
         "retries": CONNECT_RETRIES,
         "socket_options": silence.OPTIONS,
+        "network_backend": Sockets(),
     }
     proxy = proxy_for(parts, environment)
     if proxy is None:
@@ -202,12 +203,9 @@ def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: i
 
 
 def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """Verification against the system's authorities, SSL_CERT_FILE and SSL_CERT_DIR included, else against certifi's;
+    """Verification against the system's authorities, SSL_CERT_FILE and SSL_CERT_DIR in their place if set;
     NODE_EXTRA_CA_CERTS adds to them, since the clients that stand before us need it on the same networks."""
-    paths = ssl.get_default_verify_paths()
-    context = ssl.create_default_context()
-    if paths.cafile is None and paths.capath is None and sys.platform != "win32":
-        context.load_verify_locations(certifi.where())
+    context = http.default_ssl_context()
     if extra := environment.get("NODE_EXTRA_CA_CERTS"):
         try:
             context.load_verify_locations(extra)

@@ -88,6 +88,11 @@ class StrictProtocol(HttpToolsProtocol):
         own = {"target": bytes(self.url), "cut": self._cut}
         cast(dict[str, Any], self.scope).setdefault("extensions", {})["cg"] = own
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Called by uvicorn after a request that offered another protocol, which is answered in this one."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False  # the parser takes whatever follows for that other protocol
+
     # -- refusing ------------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:

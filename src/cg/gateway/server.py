@@ -25,7 +25,7 @@ class ServerConfig(uvicorn.Config):
 
     def __init__(self, app: App, settings: Settings, refused: Callable[[Refusal], None]) -> None:
         super().__init__(
-            app,  # type: ignore[arg-type]
+            app,
             http=StrictProtocol,
             ws="none",
             lifespan="on",

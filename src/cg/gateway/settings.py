@@ -47,7 +47,9 @@ class Settings:
         if not self.is_loopback and self.token is None:
             raise ConfigError(f"listen is {self.listen[0]!r}, not a loopback address: that needs a token")
         if self.max_buffered_bytes < self.max_body_bytes:
-            raise ConfigError(f"max_buffered_bytes {self.max_buffered_bytes} is less than one body of {self.max_body_bytes}")
+            raise ConfigError(
+                f"max_buffered_bytes {self.max_buffered_bytes} is less than one body of {self.max_body_bytes}"
+            )
 
     @property
     def is_loopback(self) -> bool:
