@@ -1,0 +1,108 @@
+"""The command, in a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from live import RawUpstream, ask
+
+PROXY = [sys.executable, "-m", "cg.gateway.cli"]
+CHILD = (
+    "import os, urllib.request as u;"
+    "o = u.build_opener(u.ProxyHandler({}));"
+    "print(o.open(os.environ['ANTHROPIC_BASE_URL'] + '/v1/models').read().decode());"
+    "print(os.environ['NO_PROXY']); raise SystemExit(7)"
+)
+
+
+def environment(tmp_path, **more):
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return {**kept, "XDG_STATE_HOME": str(tmp_path), **more}
+
+
+def run(tmp_path, *arguments, **more):
+    return subprocess.run(
+        [*PROXY, *arguments], env=environment(tmp_path, **more), capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_a_command_runs_behind_the_gateway_and_its_exit_code_is_ours(tmp_path):
+    """It is told where to send requests, and that no proxy stands between."""
+    with RawUpstream() as upstream:
+        done = run(
+            tmp_path, "run", "--upstream", upstream.url, "--", sys.executable, "-c", CHILD, NO_PROXY="corp.example"
+        )
+        assert done.stdout.split() == ["ok", "corp.example,127.0.0.1"], done.stderr
+        assert done.returncode == 7
+        assert upstream.requests[0].line == b"GET /v1/models HTTP/1.1"
+
+
+def test_a_gateway_can_stand_before_another(tmp_path):
+    """What the command would have used is where it goes on."""
+    with RawUpstream() as upstream:
+        done = run(tmp_path, "run", sys.executable, "-c", CHILD, ANTHROPIC_BASE_URL=upstream.url + "/corp")
+        assert done.returncode == 7, done.stderr
+        assert upstream.requests[0].line == b"GET /corp/v1/models HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run"], 2, "needs a command"),
+        (["run", "--", "/does/not/exist"], 127, "not found"),
+        (["run", "--", "/"], 126, "cannot be run"),
+        (["serve", "--upstream", "nope"], 2, "upstream"),
+        (["serve", "--listen", "0.0.0.0:0"], 2, "token"),
+        (["serve", "--config", "/does/not/exist"], 2, "cannot be read"),
+        (["serve", "--preset", "nope"], 2, "preset"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_has_a_code(tmp_path, arguments, code, said):
+    """One line on stderr."""
+    done = run(tmp_path, *arguments, ANTHROPIC_BASE_URL="")
+    assert done.returncode == code and said in done.stderr and done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_a_signal(tmp_path, number):
+    """And says where; a stop that was asked for is no failure."""
+    with RawUpstream() as upstream:
+        serving = subprocess.Popen(
+            [*PROXY, "serve", "--listen", "127.0.0.1:0", "--upstream", upstream.url],
+            env=environment(tmp_path),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with serving:
+            try:
+                line = serving.stderr.readline()
+                assert "listening on http://127.0.0.1:" in line
+                port = int(line.partition("127.0.0.1:")[2].partition(",")[0])
+                assert ask(port, b"GET /x").body == b"ok"
+                serving.send_signal(number)
+                assert serving.wait(10) == 0
+            finally:
+                serving.kill()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a_command_that_is_killed_says_so_by_its_code(tmp_path):
+    """As a shell would."""
+    done = run(tmp_path, "run", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)")
+    assert done.returncode == 137
+
+
+def test_help_loads_no_server():
+    """Words come at once."""
+    code = (
+        "import sys; from cg.gateway.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('uvicorn', 'asyncio', 'numpy', 'httpcore2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
