@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import html
 import json
 import re
 from functools import cache
@@ -18,7 +17,7 @@ _BLOCK = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 def dashboard() -> tuple[bytes, bytes]:
     """(the page, the value of its Content-Security-Policy): its one style and one script are named by their hashes."""
     template = files("cg.gateway").joinpath("dashboard.html").read_text("utf-8")
-    page = template.replace(_WORDS, html.escape(json.dumps(_words()), quote=False))
+    page = template.replace(_WORDS, json.dumps(_words()).replace("<", "\\u003c"))  # no text can end the data block
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for kind, text in _BLOCK.findall(page):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
