@@ -1,0 +1,165 @@
+"""Real clients as child processes, and what of their runs can be compared.
+
+`CG_CLAUDE_BIN` names the Claude Code binary (npm package @anthropic-ai/claude-code), `CG_CLIENTS_PYTHON` the interpreter
+of an environment with the Python clients. Nothing here is needed to use the package.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+LIMIT_S = 150  # of one run; a session of 18 requests takes some 4 s
+TOOL_ID = re.compile(r"toolu_[A-Za-z0-9_]+")
+# Of a tool result as the client keeps it: what depends on the moment and not on the conversation.
+MOMENTARY = frozenset({"durationMs", "durationSeconds", "totalDurationMs", "usage", "totalTokens", "timestamp", "agentId"})
+
+
+def claude_binary() -> str | None:
+    """The Claude Code binary, if there is one."""
+    return os.environ.get("CG_CLAUDE_BIN") or shutil.which("claude")
+
+
+def clients_python() -> str | None:
+    """An interpreter that has the Python clients, if one was named."""
+    return os.environ.get("CG_CLIENTS_PYTHON")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: exit code, what was said last, whether it was an error, and the client's own transcript."""
+
+    exit_code: int
+    said: str | None
+    is_error: bool
+    transcript: list[Any] = field(default_factory=list)
+    stderr: str = ""
+    session: str = ""
+
+
+def run_claude(
+    home: Path, repo: Path, base_url: str, *arguments: str, prompts: list[str] | None = None, env: dict[str, str] | None = None
+) -> Ended:
+    """One process of Claude Code without a screen; several `prompts` are given one after another.
+
+    Needs no login and no network: the key is a dummy, everything goes to `base_url`.
+    """
+    binary = claude_binary()
+    assert binary is not None
+    home.mkdir(parents=True, exist_ok=True)
+    command = [binary, *arguments, "--allowedTools", "Bash,Read,Grep,Glob,Agent,Task"]
+    given = None
+    if prompts is None:
+        command += ["--output-format", "json"]
+    else:
+        command += ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+        given = "".join(json.dumps({"type": "user", "message": {"role": "user", "content": p}}) + "\n" for p in prompts)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "ANTHROPIC_BASE_URL": base_url,
+        "ANTHROPIC_API_KEY": "dummy",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        **(env or {}),
+    }
+    done = subprocess.run(
+        command,
+        cwd=repo,
+        env=environment,
+        input=given if given is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    result = _last_result(done.stdout)
+    session = str(result.get("session_id", ""))
+    return Ended(
+        exit_code=done.returncode,
+        said=result.get("result"),
+        is_error=bool(result.get("is_error", done.returncode != 0)),
+        transcript=claude_transcript(home),
+        stderr=done.stderr[-2000:],
+        session=session,
+    )
+
+
+def _last_result(output: str) -> dict[str, Any]:
+    """The last object of type `result`, whether the output is one object or one a line."""
+    for line in reversed(output.strip().splitlines()):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and row.get("type") == "result":
+            return row
+    return {}
+
+
+def claude_transcript(home: Path) -> list[Any]:
+    """The client's own record of its conversations, with names that change from run to run set aside.
+
+    One entry a message: role, content, and the tool's result as the client keeps it. Ids of tool calls become their
+    order of appearance. Rows of one message, which the client writes block by block, stand as they were written.
+    """
+    rows = []
+    for path in sorted((home / ".claude" / "projects").rglob("*.jsonl"), key=_kind_then_size):
+        for line in path.read_text("utf-8").splitlines():
+            row = json.loads(line)
+            message = row.get("message")
+            if isinstance(message, dict):
+                kept = {"role": message.get("role"), "content": message.get("content"), "side": row.get("isSidechain")}
+                rows.append({**kept, "result": without(row.get("toolUseResult"), MOMENTARY)})
+    return ordered_ids(rows)
+
+
+def _kind_then_size(path: Path) -> tuple[bool, int]:
+    """The conversation itself before those of its sub-agents."""
+    return path.name.startswith("agent-"), path.stat().st_size
+
+
+def without(value: Any, names: frozenset[str]) -> Any:
+    """A value without some of its keys, at any depth."""
+    if isinstance(value, dict):
+        return {k: without(v, names) for k, v in value.items() if k not in names}
+    if isinstance(value, list):
+        return [without(v, names) for v in value]
+    return value
+
+
+def ordered_ids(value: Any) -> Any:
+    """A value with each tool call's id replaced by the order in which it first appears."""
+    seen: dict[str, str] = {}
+    text = TOOL_ID.sub(lambda m: seen.setdefault(m[0], f"call-{len(seen) + 1}"), json.dumps(value))
+    return json.loads(text)
+
+
+def run_python(name: str, base_url: str) -> Ended:
+    """One run of a Python client; its history stands in the transcript."""
+    python = clients_python()
+    assert python is not None
+    environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and k != "PYTHONPATH"}
+    done = subprocess.run(
+        [python, str(HERE / "python_client.py"), name, base_url],
+        env={**environment, "LANGSMITH_TRACING": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    found = json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {}
+    history = ordered_ids(found.get("history")) if found.get("history") else []
+    return Ended(done.returncode, found.get("answer"), bool(found.get("error")), history, found.get("error") or done.stderr[-2000:])
+
+
+def main_requests(up: Any) -> list[dict[str, Any]]:
+    """The upstream's records of the conversation itself, with parsed bodies: no titles, no counting, no asks of ours."""
+    rows = [r for r in up.requests if r.get("route") == "main" and "body" in r]
+    return [{**r, "json": json.loads(r["body"])} for r in rows]
