@@ -5,33 +5,21 @@ Whether a caller may see them at all is decided before (`access`); nothing here 
 
 import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
+from cg.gateway.exchange import Handler, Headers, Inbound, Outbound
 from cg.gateway.exposition import CONTENT_TYPE, render
 from cg.gateway.page import dashboard
 from cg.gateway.stats import Stats
 
-Headers = list[tuple[bytes, bytes]]
-
-PATHS = frozenset({"/healthz", "/metrics", "/stats", "/dashboard"})
-
-# Figures are nobody else's: no cache keeps them, no frame shows them, no other origin reads them.
+# Figures are nobody else's: no cache keeps them, no other origin reads them.
 _ALWAYS: Headers = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer of ours."""
-
-    status: int
-    headers: Headers
-    body: bytes
+_JSON = b"application/json"
 
 
 class OwnRoutes:
@@ -41,35 +29,54 @@ class OwnRoutes:
         self._stats = stats
         self._is_stopping = is_stopping
 
-    async def answer(self, method: str, path: str) -> Answer | None:
-        """The answer for a path of ours, None for any other; the path comes without its query."""
-        if path not in PATHS:
-            return None
-        if method not in ("GET", "HEAD"):
-            answer = _answer(405, b"application/json", _json({"error": "method not allowed"}), [(b"allow", b"GET, HEAD")])
-        elif path == "/healthz":
-            answer = self._health()
-        elif path == "/metrics":
-            answer = _answer(200, CONTENT_TYPE, await asyncio.to_thread(self._metrics))
-        elif path == "/stats":
-            answer = _answer(200, b"application/json", _json(await asyncio.to_thread(self._stats.collect)))
-        else:
-            page, policy = dashboard()
-            answer = _answer(200, b"text/html; charset=utf-8", page, [(b"content-security-policy", policy)])
-        return Answer(answer.status, answer.headers, b"") if method == "HEAD" else answer
+    @property
+    def handlers(self) -> Mapping[bytes, Handler]:
+        """Each path with its handler, for the application."""
+        return {
+            b"/healthz": self.health,
+            b"/metrics": self.metrics,
+            b"/stats": self.stats,
+            b"/dashboard": self.dashboard,
+        }
 
-    def _health(self) -> Answer:
+    async def health(self, inbound: Inbound) -> Outbound:
         """Whether requests are served. The store is not asked: without it the gateway still passes everything on."""
+        if not _reads(inbound):
+            return _refused()
         stopping = self._is_stopping()
-        return _answer(503 if stopping else 200, b"application/json", _json({"status": "stopping" if stopping else "ok"}))
+        return _answer(503 if stopping else 200, _JSON, _json({"status": "stopping" if stopping else "ok"}))
 
-    def _metrics(self) -> bytes:
+    async def metrics(self, inbound: Inbound) -> Outbound:
+        """All figures in the Prometheus text format."""
+        return _answer(200, CONTENT_TYPE, await asyncio.to_thread(self._exposed)) if _reads(inbound) else _refused()
+
+    async def stats(self, inbound: Inbound) -> Outbound:
+        """All figures as JSON."""
+        if not _reads(inbound):
+            return _refused()
+        return _answer(200, _JSON, await asyncio.to_thread(lambda: _json(self._stats.collect())))
+
+    async def dashboard(self, inbound: Inbound) -> Outbound:
+        """The page. It holds no figure itself; it reads `/stats`, with the caller's token where one is needed."""
+        if not _reads(inbound):
+            return _refused()
+        page, policy = dashboard()
+        return _answer(200, b"text/html; charset=utf-8", page, [(b"content-security-policy", policy)])
+
+    def _exposed(self) -> bytes:
         return render(self._stats.snapshot, self._stats.gauges())
 
 
-def _answer(status: int, content_type: bytes, body: bytes, more: Headers | None = None) -> Answer:
-    length = (b"content-length", str(len(body)).encode())
-    return Answer(status, [(b"content-type", content_type), length, *_ALWAYS, *(more or [])], body)
+def _reads(inbound: Inbound) -> bool:
+    return inbound.method in ("GET", "HEAD")
+
+
+def _refused() -> Outbound:
+    return _answer(405, _JSON, _json({"error": "only GET and HEAD are answered here"}), [(b"allow", b"GET, HEAD")])
+
+
+def _answer(status: int, content_type: bytes, body: bytes, more: Headers | None = None) -> Outbound:
+    return Outbound(status, [(b"content-type", content_type), *_ALWAYS, *(more or [])], body)
 
 
 def _json(value: object) -> bytes:
