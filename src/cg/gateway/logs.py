@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 OURS = "cg"
-PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}\Z")  # words of ours: a reason, a type's name
+PLAIN = re.compile(r"[A-Za-z_]{1,40}\Z")  # a type's name; a credential has digits in it
 MAX_FRAMES = 12  # innermost places of an exception
 FIELDS = "cg_fields"  # attribute of a record under which our structured fields travel
 
@@ -56,9 +56,10 @@ def event_of(record: logging.LogRecord) -> str:
 
 
 def harmless(value: object) -> object:
-    """A value that may stand in a log: a number, a switch, nothing, or a plain short word; else its type and size."""
+    """A value that may stand in a log: a number, a switch, nothing, a member of a closed set, or one short word of
+    letters; else its type and size."""
     if isinstance(value, Enum):
-        value = value.value
+        return value.value
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str) and PLAIN.match(value):
