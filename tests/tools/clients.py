@@ -15,7 +15,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 LIMIT_S = 150  # of one run; a session of 18 requests takes some 4 s
-TOOL_ID = re.compile(r"toolu_[A-Za-z0-9_]+")
+# Names that are new in each run: of calls, messages, requests and sessions.
+NAMES = re.compile(r"(toolu|msg|req)_[A-Za-z0-9_]+|()[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+KEY = re.compile(r"(\"id\": \")[0-9a-f]{16}\"")  # what a call of our tool names: an upstream without markers names none
 # Of a tool result as the client keeps it: what depends on the moment and not on the conversation.
 MOMENTARY = frozenset({"durationMs", "durationSeconds", "totalDurationMs", "usage", "totalTokens", "timestamp", "agentId"})
 
@@ -106,8 +108,7 @@ def _last_result(output: str) -> dict[str, Any]:
 def claude_transcript(home: Path) -> list[Any]:
     """The client's own record of its conversations, with names that change from run to run set aside.
 
-    One entry a message: role, content, and the tool's result as the client keeps it. Ids of tool calls become their
-    order of appearance. Rows of one message, which the client writes block by block, stand as they were written.
+    One entry a message: role, content, and the tool's result as the client keeps it. Rows of one message, which the client writes block by block, stand as they were written.
     """
     rows = []
     for path in sorted((home / ".claude" / "projects").rglob("*.jsonl"), key=_kind_then_size):
@@ -135,10 +136,10 @@ def without(value: Any, names: frozenset[str]) -> Any:
 
 
 def ordered_ids(value: Any) -> Any:
-    """A value with each tool call's id replaced by the order in which it first appears."""
+    """A value with each name that is new in a run replaced by the order in which it first appears."""
     seen: dict[str, str] = {}
-    text = TOOL_ID.sub(lambda m: seen.setdefault(m[0], f"call-{len(seen) + 1}"), json.dumps(value))
-    return json.loads(text)
+    text = NAMES.sub(lambda m: seen.setdefault(m[0], f"{m[1] or 'uuid'}-{len(seen) + 1}"), json.dumps(value))
+    return json.loads(KEY.sub(r'\1KEY"', text))
 
 
 def run_python(name: str, base_url: str) -> Ended:
