@@ -275,7 +275,7 @@ def test_the_page_fits_its_window(page: Browser, width: int) -> None:
 @needs_browser
 def test_hostile_figures_are_only_text(browser: Browser, site: Site) -> None:
     """Should a name ever hold markup, it is shown and not run."""
-    site.show(busy(), upstream="<img src=x onerror=alert(1)>", config={"preset": "</script><b id=gotcha>"})
+    site.show(busy(), upstream="<img src=x onerror=alert(1)>", config={"judge": "</script><b id=gotcha>"})
     browser.errors.clear()
     browser.open(site.url, READY)
     assert "<img src=x" in text(browser, "#about")

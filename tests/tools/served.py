@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import threading
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from typing import Any
 
 from fake_upstream import FakeUpstream
 
-from cg.gateway.build import build
-from cg.gateway.server import Server, listen, serve, url_of
+from cg.gateway.background import in_background
 from cg.gateway.settings import Settings
 from cg.sweep.config import Config
 
@@ -57,38 +55,8 @@ class Gateway:
 def gateway(up: FakeUpstream, config: Config, *, state: Path | None = None, **settings: Any) -> Iterator[Gateway]:
     """A gateway before `up`, stopped with its streams finished at the end."""
     chosen = Settings(listen=("127.0.0.1", 0), upstream=up.base_url, state=state, config=config, **settings)
-    listener = listen(chosen.listen)
-    ready, ended = threading.Event(), []
-
-    async def served() -> None:
-        built = build(chosen, clock=UpstreamClock(up))
-        server = Server(built.app, chosen, built.events.refused, takes_signals=False)
-        stop.append(lambda: loop.call_soon_threadsafe(server.stop))
-        loop = asyncio.get_running_loop()
-        await serve(server, listener, ready.set)
-
-    def work() -> None:
-        try:
-            asyncio.run(served())
-        except BaseException as error:
-            ended.append(error)
-        finally:
-            ready.set()
-
-    stop: list[Any] = []
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    assert ready.wait(LIMIT_S), "the gateway did not start"
-    if ended:
-        raise ended[0]
-    try:
-        yield Gateway(url_of(listener))
-    finally:
-        stop[0]()
-        thread.join(LIMIT_S)
-    assert not thread.is_alive(), "the gateway did not stop"
-    if ended:
-        raise ended[0]
+    with in_background(chosen, UpstreamClock(up)) as url:
+        yield Gateway(url)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from cg.gateway.doctor_line import LONG_BYTES, Case, Line, Reply, long, removal_case, session_name, small, wait
+from cg.sweep.config import Config, load
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import Usage
@@ -67,22 +68,33 @@ def price_line(plan: Plan, prices: PriceTable | None = None) -> str:
     return f"This makes about seven small requests to {plan.model} and costs about ${usd:.2f}."
 
 
-def examine(line: Line, plan: Plan, *, pause: Callable[[float], None] = wait) -> Iterator[Finding]:
-    """The findings, as they are made. Without routing nothing else can be proven, so it ends there."""
+def doctor_config() -> Config:
+    """The configuration of the doctor's own gateway: every large output goes where the beginning changed anyway, so that
+    a removal can be shown at once and without an ask."""
+    return load(preset="cold", flags={"keep_newest": 0, "pings": 0})
+
+
+def examine(
+    line: Line, plan: Plan, *, own: Line | None = None, pause: Callable[[float], None] = wait
+) -> Iterator[Finding]:
+    """The findings, as they are made. Without routing nothing else can be proven, so it ends there.
+
+    `line` leads through the gateway that is examined, `own` through one with `doctor_config`, if that is another.
+    """
     yield from environment(plan)
     routed = routing(line, plan)
     yield routed
     if routed.verdict is Verdict.FAILED:
         return
     yield from cache(line, plan, pause)
-    yield recovery(line, plan)
+    yield recovery(own or line, plan)
 
 
 # -- routing -------------------------------------------------------------------------------------------------------------
 
 
 def environment(plan: Plan) -> Iterator[Finding]:
-    """Whether a client started from here would reach the gateway; nothing if that was not asked."""
+    """Whether a client started from this shell would reach the gateway; nothing if there is none to reach."""
     if plan.environment is None or not plan.listen:
         return
     base = plan.environment.get("ANTHROPIC_BASE_URL", "").rstrip("/")

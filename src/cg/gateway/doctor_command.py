@@ -1,0 +1,53 @@
+"""`cg-proxy doctor` as a command: its arguments, the gateway that it starts for itself, and how findings are printed."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+
+from cg.errors import CgError
+from cg.gateway.counting import place_of
+from cg.gateway.doctor import Finding, Plan, credential_of, doctor_config, examine, exit_code, price_line, shown
+from cg.gateway.doctor_line import Line
+from cg.gateway.settings import DEFAULT_UPSTREAM, Settings
+
+DEFAULT_MODEL = "claude-haiku-4-5"  # the cheapest of the current ones
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--upstream", default=DEFAULT_UPSTREAM, metavar="URL", help=f"default: {DEFAULT_UPSTREAM}")
+    parser.add_argument("--model", default=DEFAULT_MODEL, metavar="NAME", help=f"default: {DEFAULT_MODEL}")
+    parser.add_argument("--ttl", choices=("5m", "1h"), default="5m", help="the cache lifetime to examine")
+    parser.add_argument("--wait", action="store_true", help="try the lifetime for real: takes 4 or 59 minutes")
+    parser.add_argument(
+        "--gateway", metavar="URL", help="a gateway that runs already; without it one is started for the examination"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a finding")
+
+
+def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Callable[[str], None] = print) -> int:
+    """Examine and print each finding as it is made; returns 0 if nothing failed, else 1. Raises CgError."""
+    credential = credential_of(environment)
+    if not credential:
+        raise CgError("no credential: set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN")
+    plan = Plan(
+        model=arguments.model,
+        upstream=place_of(arguments.upstream),
+        ttl=arguments.ttl,
+        waits=arguments.wait,
+        environment=environment if arguments.gateway else None,
+        listen=arguments.gateway or "",
+    )
+    if not arguments.json:
+        say(price_line(plan))
+    from cg.gateway.background import in_background  # the server's stack, which the checks themselves do without
+
+    settings = Settings(listen=("127.0.0.1", 0), upstream=arguments.upstream, state=None, config=doctor_config())
+    findings: list[Finding] = []
+    with in_background(settings) as address:
+        own = Line(address, credential)
+        line = Line(arguments.gateway, credential) if arguments.gateway else own
+        for finding in examine(line, plan, own=own):
+            findings.append(finding)
+            say(json.dumps(finding.to_dict()) if arguments.json else shown(finding))
+    return exit_code(findings)
