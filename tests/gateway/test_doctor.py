@@ -266,5 +266,7 @@ def test_a_gateway_that_is_no_http_address_is_refused() -> None:
 
 def test_a_finding_is_shown_with_its_advice_below() -> None:
     """One line says how it is, the next what to do."""
-    assert shown(Finding("routing", Verdict.FAILED, "No.", "do this")) == "failed      routing: No.\n              do this"
+    assert (
+        shown(Finding("routing", Verdict.FAILED, "No.", "do this")) == "failed      routing: No.\n              do this"
+    )
     assert doctor.MARGIN_S == 60

@@ -1,6 +1,7 @@
 """Names and labels of all metrics: bounded, spelled once, and free of anything that a caller could choose."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,10 @@ def test_the_names_of_the_earlier_system_stand() -> None:
 def test_a_family_without_labels_has_one_series() -> None:
     """It stands at zero from the start."""
     assert list(Family("cg_x_total", "X.").series()) == [()]
+
+
+def test_the_reference_names_every_family() -> None:
+    """What an operator can read of is what there is."""
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text("utf-8")
+    missing = [f.name for f in ALL if f"`{f.name}`" not in page and not f.name.startswith("cg_projected_")]
+    assert missing == []

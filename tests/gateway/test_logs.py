@@ -59,7 +59,16 @@ def test_a_record_is_one_line_of_json(lines: io.StringIO) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [SECRET, SECRET + " and more", f"Bearer {SECRET}", f"{SECRET}\nforged: line", "x" * 65, SECRET.encode(), [SECRET], {SECRET: 1}],
+    [
+        SECRET,
+        SECRET + " and more",
+        f"Bearer {SECRET}",
+        f"{SECRET}\nforged: line",
+        "x" * 65,
+        SECRET.encode(),
+        [SECRET],
+        {SECRET: 1},
+    ],
 )
 def test_content_in_a_field_or_an_argument_is_left_out(lines: io.StringIO, content: object) -> None:
     """Its type and size stay, for whoever looks for the mistake."""
@@ -117,7 +126,9 @@ def test_an_unknown_level_is_refused() -> None:
         logs.configure("loud")
 
 
-@pytest.mark.parametrize("value", [None, True, 3, 1.5, "removed", "sweep_applied", "ValueError", Spend.ASK, Tier.WRITE_5M])
+@pytest.mark.parametrize(
+    "value", [None, True, 3, 1.5, "removed", "sweep_applied", "ValueError", Spend.ASK, Tier.WRITE_5M]
+)
 def test_numbers_plain_words_and_members_of_closed_sets_stand_as_they_are(value: object) -> None:
     """They say nothing of anybody's content."""
     assert harmless(value) == value

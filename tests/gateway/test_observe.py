@@ -39,7 +39,9 @@ def body(outputs: int) -> bytes:
         call = {"type": "tool_use", "id": f"toolu_{n}", "name": "look", "input": {"n": n}}
         text = "\n".join(f"{n:02d}:{k:03d} record value={k * n}" for k in range(240))
         messages.append({"role": "assistant", "content": [call]})
-        messages.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": text}]})
+        messages.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": text}]}
+        )
     last = messages[-1]["content"]
     if isinstance(last, list):
         last[-1] |= mark

@@ -177,7 +177,9 @@ def test_cost_is_drawn_by_tier_over_time_and_stands_in_a_table_too(page: Browser
 def test_a_shorter_range_draws_finer(page: Browser) -> None:
     """An hour has bars of a minute."""
     before = len(rows(page, "cost"))
-    page.run("(() => { const r = document.getElementById('range'); r.value = '60'; r.dispatchEvent(new Event('change')); })()")
+    page.run(
+        "(() => { const r = document.getElementById('range'); r.value = '60'; r.dispatchEvent(new Event('change')); })()"
+    )
     assert len(rows(page, "cost")) == 5 > before
 
 

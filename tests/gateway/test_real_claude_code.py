@@ -22,9 +22,9 @@ from fake_upstream import FakeUpstream
 from relay import relay
 from served import Gateway, address, gateway
 
+from cg.sweep.asker import usage_of
 from cg.sweep.config import Config, load
 from cg.sweep.prices import PriceTable, cost_usd
-from cg.sweep.asker import usage_of
 from cg.sweep.transcript import read
 
 pytestmark = pytest.mark.skipif(

@@ -19,7 +19,9 @@ LIMIT_S = 150  # of one run; a session of 18 requests takes some 4 s
 NAMES = re.compile(r"(toolu|msg|req)_[A-Za-z0-9_]+|()[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 KEY = re.compile(r"(\"id\": \")[0-9a-f]{16}\"")  # what a call of our tool names: an upstream without markers names none
 # Of a tool result as the client keeps it: what depends on the moment and not on the conversation.
-MOMENTARY = frozenset({"durationMs", "durationSeconds", "totalDurationMs", "usage", "totalTokens", "timestamp", "agentId"})
+MOMENTARY = frozenset(
+    {"durationMs", "durationSeconds", "totalDurationMs", "usage", "totalTokens", "timestamp", "agentId"}
+)
 
 
 def claude_binary() -> str | None:
@@ -45,7 +47,12 @@ class Ended:
 
 
 def run_claude(
-    home: Path, repo: Path, base_url: str, *arguments: str, prompts: list[str] | None = None, env: dict[str, str] | None = None
+    home: Path,
+    repo: Path,
+    base_url: str,
+    *arguments: str,
+    prompts: list[str] | None = None,
+    env: dict[str, str] | None = None,
 ) -> Ended:
     """One process of Claude Code without a screen; several `prompts` are given one after another.
 
@@ -157,7 +164,13 @@ def run_python(name: str, base_url: str) -> Ended:
     )
     found = json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {}
     history = ordered_ids(found.get("history")) if found.get("history") else []
-    return Ended(done.returncode, found.get("answer"), bool(found.get("error")), history, found.get("error") or done.stderr[-2000:])
+    return Ended(
+        done.returncode,
+        found.get("answer"),
+        bool(found.get("error")),
+        history,
+        found.get("error") or done.stderr[-2000:],
+    )
 
 
 def main_requests(up: Any) -> list[dict[str, Any]]:

@@ -64,7 +64,9 @@ def price_line(plan: Plan, prices: PriceTable | None = None) -> str:
     if price is None:
         return f"This makes about seven small requests to {plan.model}, whose price is not known here."
     tokens = LONG_BYTES * 1.1 / START_BYTES_PER_TOKEN
-    usd = 1e-6 * (tokens * price.write(LIFETIMES[plan.ttl]) + 2 * tokens * price.read + 9000 * price.fresh + 500 * price.output)
+    usd = 1e-6 * (
+        tokens * price.write(LIFETIMES[plan.ttl]) + 2 * tokens * price.read + 9000 * price.fresh + 500 * price.output
+    )
     return f"This makes about seven small requests to {plan.model} and costs about ${usd:.2f}."
 
 
@@ -131,7 +133,9 @@ def routing(line: Line, plan: Plan) -> Finding:
         words = f"{plan.upstream} answered, but not with a message of the Messages API."
         return Finding("routing", Verdict.FAILED, words, "check --upstream")
     if before is None or after is None:
-        return Finding("routing", Verdict.NOT_PROVEN, "The upstream answered, but the gateway's figures cannot be read.")
+        return Finding(
+            "routing", Verdict.NOT_PROVEN, "The upstream answered, but the gateway's figures cannot be read."
+        )
     if after <= before:
         words = "The upstream answered, but the gateway did not count the request: something else stands in between."
         return Finding("routing", Verdict.FAILED, words, "check for another proxy in front of the gateway")
@@ -199,7 +203,9 @@ def _reads(wrote: Usage, read: Usage) -> Finding:
         return Finding("cache reads", Verdict.FAILED, words, "sweeping at cold requests cannot pay here; see uncached")
     if not read.read:
         words = f"{_written(wrote):,} tokens were written to the cache, and the same request again read none of them."
-        return Finding("cache reads", Verdict.FAILED, words, "a part of the request changes on the way, or the cache is not shared")
+        return Finding(
+            "cache reads", Verdict.FAILED, words, "a part of the request changes on the way, or the cache is not shared"
+        )
     if _written(read):
         words = f"The same request again read {read.read:,} tokens, but wrote {_written(read):,} anew."
         return Finding("cache reads", Verdict.FAILED, words, "a part of the request changes on the way")
@@ -218,15 +224,21 @@ def _lifetime(
         return Finding("lifetime", Verdict.FAILED, words, "the gateway's timing follows the request; tell it with care")
     if not plan.waits:
         words = f"A lifetime of {asked} was asked for and booked. That it lasts so long was not tried."
-        return Finding("lifetime", Verdict.NOT_PROVEN, words, f"doctor --wait tries it; it takes {_minutes(plan.ttl)} minutes")
+        return Finding(
+            "lifetime", Verdict.NOT_PROVEN, words, f"doctor --wait tries it; it takes {_minutes(plan.ttl)} minutes"
+        )
     pause(LIFETIMES[plan.ttl] - MARGIN_S)
     later = line.post(body, session)
     if later.status != 200 or later.usage is None:
         words = f"After the wait the upstream answered {_said(later)}."
         return Finding("lifetime", Verdict.NOT_PROVEN, words, "try again")
     if not later.usage.read:
-        words = f"After {_minutes(plan.ttl)} minutes without a request the cache was gone, before its {asked} were over."
-        return Finding("lifetime", Verdict.FAILED, words, "idle asks and pings would come too late here: use apply = 'free'")
+        words = (
+            f"After {_minutes(plan.ttl)} minutes without a request the cache was gone, before its {asked} were over."
+        )
+        return Finding(
+            "lifetime", Verdict.FAILED, words, "idle asks and pings would come too late here: use apply = 'free'"
+        )
     words = f"After {_minutes(plan.ttl)} minutes without a request {later.usage.read:,} tokens were still read."
     return Finding("lifetime", Verdict.OK, words)
 
@@ -251,7 +263,9 @@ def recovery(line: Line, plan: Plan) -> Finding:
     if removed is None or removed_now is None or recovered is None:
         return Finding("recovery", Verdict.NOT_PROVEN, "The gateway's figures cannot be read.")
     if removed_now <= removed:
-        return Finding("recovery", Verdict.FAILED, "No output was removed where removing it was free.", "see /stats, reasons")
+        return Finding(
+            "recovery", Verdict.FAILED, "No output was removed where removing it was free.", "see /stats, reasons"
+        )
     return _recovered(case, second, (_figure(line, "recoveries", "hidden", "original") or 0) > recovered)
 
 
@@ -261,7 +275,9 @@ def _recovered(case: Case, reply: Reply, was_asked_for: bool) -> Finding:
         words = "An output was removed, the model asked for it, got it back whole, and answered from it."
         return Finding("recovery", Verdict.OK, words)
     if knows:
-        return Finding("recovery", Verdict.FAILED, "The model knew what was in an output that should have been removed.")
+        return Finding(
+            "recovery", Verdict.FAILED, "The model knew what was in an output that should have been removed."
+        )
     if was_asked_for:
         words = "An output was removed and given back on request, but the model's answer does not show it."
         return Finding("recovery", Verdict.NOT_PROVEN, words, "models vary: try again, or another --model")

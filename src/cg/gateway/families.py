@@ -62,9 +62,7 @@ _COMPONENT = ("component", ("sweep",))
 _FOR = ("for", _of(Spend))
 _TIER = ("tier", _of(Tier))
 
-REQUESTS = Family(
-    "cg_requests_total", "Requests answered.", labels=(("route", _of(Route)), ("status", None))
-)
+REQUESTS = Family("cg_requests_total", "Requests answered.", labels=(("route", _of(Route)), ("status", None)))
 REFUSED = Family("cg_refused_total", "Requests that the gateway turned away.", labels=(("why", _of(Refusal)),))
 UPSTREAM = Family("cg_upstream_responses_total", "Replies of the upstream.", labels=(("status", None),))
 TURNS = Family("cg_turns_total", "Turns by the one reason that each has.", labels=(("reason", _of(Reason)),))
@@ -99,17 +97,13 @@ VERDICTS = Family(
     "Outputs in adjudications: offered, judged spent, dropped.",
     labels=(("step", ("offered", "judged_spent", "dropped")),),
 )
-RECOVERED = Family(
-    "cg_recoveries_total", "Calls of our tool.", labels=(("mode", _of(Mode)), ("outcome", _of(Outcome)))
-)
+RECOVERED = Family("cg_recoveries_total", "Calls of our tool.", labels=(("mode", _of(Mode)), ("outcome", _of(Outcome))))
 ROUNDS = Family("cg_recovery_rounds_total", "Model calls made inside the gateway to answer calls of our tool.")
 RESENT = Family(
     "cg_resent_originals_total", "Originals sent since a changed body was refused.", labels=(("status", None),)
 )
 TIMERS = Family("cg_timers_total", "Idle asks by what became of them.", labels=(("what", _of(Timer)),))
-FAULTS_OURS = Family(
-    "cg_faults_total", "Failures of ours.", labels=(("fault", _of(f for f in Fault if f in OURS)),)
-)
+FAULTS_OURS = Family("cg_faults_total", "Failures of ours.", labels=(("fault", _of(f for f in Fault if f in OURS)),))
 FAULTS_WORLD = Family(
     "cg_outside_faults_total",
     "Failures of upstream, network or client.",

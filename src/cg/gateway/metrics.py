@@ -102,13 +102,9 @@ class Metrics:
         add(f.PROJECTED_TURNS, report.reason.value)
         add(f.PROJECTED_REMOVED, amount=len(report.removed))
         if report.savings is not None:
-            self._save(
-                report.savings, f.PROJECTED_BYTES, f.PROJECTED_SAVED, f.PROJECTED_CHARGED, f.PROJECTED_UNPRICED
-            )
+            self._save(report.savings, f.PROJECTED_BYTES, f.PROJECTED_SAVED, f.PROJECTED_CHARGED, f.PROJECTED_UNPRICED)
 
-    def _save(
-        self, savings: Savings, sizes: f.Family, saved: f.Family, charged: f.Family, unpriced: f.Family
-    ) -> None:
+    def _save(self, savings: Savings, sizes: f.Family, saved: f.Family, charged: f.Family, unpriced: f.Family) -> None:
         add = self.figures.add
         for kind, n in (
             ("unique", savings.unique_bytes),

@@ -108,7 +108,10 @@ def _counts(snapshot: Snapshot) -> dict[str, Any]:
         "recoveries": {**_nested(snapshot, f.RECOVERED), "rounds": int(snapshot.total(f.ROUNDS))},
         "resent": _some(snapshot.by_label(f.RESENT)),
         "timers": _some(snapshot.by_label(f.TIMERS)),
-        "faults": {"ours": _some(snapshot.by_label(f.FAULTS_OURS)), "outside": _some(snapshot.by_label(f.FAULTS_WORLD))},
+        "faults": {
+            "ours": _some(snapshot.by_label(f.FAULTS_OURS)),
+            "outside": _some(snapshot.by_label(f.FAULTS_WORLD)),
+        },
     }
 
 
@@ -119,7 +122,10 @@ def _projected(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "turns": int(snapshot.total(f.PROJECTED_TURNS)),
         "reasons": _some(snapshot.by_label(f.PROJECTED_TURNS)),
-        "removed": {"outputs": int(snapshot.total(f.PROJECTED_REMOVED)), **_whole(snapshot.by_label(f.PROJECTED_BYTES))},
+        "removed": {
+            "outputs": int(snapshot.total(f.PROJECTED_REMOVED)),
+            **_whole(snapshot.by_label(f.PROJECTED_BYTES)),
+        },
         "saved_usd": saved if is_priced else None,
         "charged_usd": charged if is_priced else None,
         "net_usd": saved - charged if is_priced else None,
