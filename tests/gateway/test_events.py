@@ -18,8 +18,8 @@ METHODS = sorted(name for name in vars(Events) if not name.startswith("_"))
 @pytest.mark.parametrize("name", METHODS)
 def test_every_listener_takes_what_the_protocol_says(listener: type, name: str) -> None:
     """A room that tells of its work never has to ask who listens."""
-    wanted = [p for p in inspect.signature(getattr(Events, name)).parameters]
-    got = [p for p in inspect.signature(inspect.unwrap(getattr(listener, name))).parameters]
+    wanted = list(inspect.signature(getattr(Events, name)).parameters)
+    got = list(inspect.signature(inspect.unwrap(getattr(listener, name))).parameters)
     assert got == wanted
 
 

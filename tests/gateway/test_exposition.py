@@ -1,4 +1,4 @@
-"""The text format: what a scraper reads, against a parser of its own and, where there is one, the reference client's."""
+"""The text format: what a scraper reads, against a parser of its own and, where installed, the reference client's."""
 
 import math
 import re

@@ -99,7 +99,7 @@ def rows(page: Browser, table: str) -> list[list[str]]:
     return found
 
 
-# -- without a browser -----------------------------------------------------------------------------------------------------
+# -- without a browser -----------------------------------------------------------------------------------------------
 
 
 def test_the_page_needs_nothing_from_outside() -> None:
@@ -133,7 +133,7 @@ def test_texts_stand_out_from_their_ground(scheme: int) -> None:
     assert contrast(colours["warn"], colours["warn-ground"]) >= 4.5
 
 
-# -- in a browser ----------------------------------------------------------------------------------------------------------
+# -- in a browser ----------------------------------------------------------------------------------------------------
 
 
 @needs_browser
@@ -177,9 +177,7 @@ def test_cost_is_drawn_by_tier_over_time_and_stands_in_a_table_too(page: Browser
 def test_a_shorter_range_draws_finer(page: Browser) -> None:
     """An hour has bars of a minute."""
     before = len(rows(page, "cost"))
-    page.run(
-        "(() => { const r = document.getElementById('range'); r.value = '60'; r.dispatchEvent(new Event('change')); })()"
-    )
+    page.run("$('range').value = '60', $('range').dispatchEvent(new Event('change'))")
     assert len(rows(page, "cost")) == 5 > before
 
 

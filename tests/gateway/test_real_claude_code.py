@@ -1,7 +1,7 @@
 """Claude Code itself through the gateway: each session ends as it does without, and its transcript is the same.
 
-Runs where `CG_CLAUDE_BIN` names the binary; needs no login and no network. The upstream is scripted, its clock moves only
-when the script says so, and the gateway reads the same clock.
+Runs where `CG_CLAUDE_BIN` names the binary; needs no login and no network. The upstream is scripted, its clock moves
+only when the script says so, and the gateway reads the same clock.
 """
 
 import json
@@ -132,7 +132,7 @@ def test_a_relay_that_does_nothing_changes_nothing(place: Place) -> None:
 
 
 def test_a_session_of_18_requests_is_the_same_and_costs_less(place: Place) -> None:
-    """Two long waits: at each cold request that follows, old outputs go, and what was removed stays as it was written."""
+    """Two long waits: at each cold request that follows, old outputs go, and what was removed stays as written."""
     script = scripts.routes(scripts.reads(place.repo, gaps=(8, 14)))
     without, through = unaided(place, script, prompt(place)), aided(place, script, prompt(place))
     same(without, through)

@@ -1,7 +1,7 @@
 """Real clients as child processes, and what of their runs can be compared.
 
-`CG_CLAUDE_BIN` names the Claude Code binary (npm package @anthropic-ai/claude-code), `CG_CLIENTS_PYTHON` the interpreter
-of an environment with the Python clients. Nothing here is needed to use the package.
+`CG_CLAUDE_BIN` names the Claude Code binary (npm package @anthropic-ai/claude-code), `CG_CLIENTS_PYTHON` the
+interpreter of an environment with the Python clients. Nothing here is needed to use the package.
 """
 
 import json
@@ -115,7 +115,8 @@ def _last_result(output: str) -> dict[str, Any]:
 def claude_transcript(home: Path) -> list[Any]:
     """The client's own record of its conversations, with names that change from run to run set aside.
 
-    One entry a message: role, content, and the tool's result as the client keeps it. Rows of one message, which the client writes block by block, stand as they were written.
+    One entry a message: role, content, and the tool's result as the client keeps it. Rows of one message, which
+    the client writes block by block, stand as they were written.
     """
     rows = []
     for path in sorted((home / ".claude" / "projects").rglob("*.jsonl"), key=_kind_then_size):
@@ -174,6 +175,6 @@ def run_python(name: str, base_url: str) -> Ended:
 
 
 def main_requests(up: Any) -> list[dict[str, Any]]:
-    """The upstream's records of the conversation itself, with parsed bodies: no titles, no counting, no asks of ours."""
+    """The upstream's records of the conversation itself, with parsed bodies: no titles, no counting, no asks."""
     rows = [r for r in up.requests if r.get("route") == "main" and "body" in r]
     return [{**r, "json": json.loads(r["body"])} for r in rows]

@@ -37,7 +37,7 @@ def turn(*calls: dict[str, Any], **more: Any) -> Turn:
 
 
 def reads(root: Path, gaps: tuple[int, ...] = (), gap_s: float = GAP_S) -> list[Turn]:
-    """18 turns, 19 calls: reads, greps, a failing command, a missing file, a picture, pairs; a long wait after `gaps`."""
+    """18 turns, 19 calls: reads, greps, a failing command, a missing file, a picture, pairs; a wait after `gaps`."""
     turns = [
         turn(bash("ls -la"), text="I will look around first.", thinking="Start with a listing."),
         turn(read(root, "mod_01.py")),

@@ -1,5 +1,5 @@
-"""`cg-proxy doctor`: proves against the user's own upstream that the gateway routes, that the cache is read, how long it
-lives, and that a removed output comes back; in plain words, and honest about what was not proven."""
+"""`cg-proxy doctor`: proves against the user's own upstream that the gateway routes, that the cache is read, how long
+it lives, and that a removed output comes back; in plain words, and honest about what was not proven."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -50,7 +50,7 @@ class Plan:
 
 
 def credential_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """The header that the provider's own clients would send, from the variables that they read; empty if none is set."""
+    """The header that the provider's own clients would send, from the variables that they read; empty if none."""
     if key := environment.get("ANTHROPIC_API_KEY"):
         return {"x-api-key": key}
     if token := environment.get("ANTHROPIC_AUTH_TOKEN"):
@@ -71,8 +71,8 @@ def price_line(plan: Plan, prices: PriceTable | None = None) -> str:
 
 
 def doctor_config() -> Config:
-    """The configuration of the doctor's own gateway: every large output goes where the beginning changed anyway, so that
-    a removal can be shown at once and without an ask."""
+    """The configuration of the doctor's own gateway: every large output goes where the beginning changed anyway, so
+    that a removal can be shown at once and without an ask."""
     return load(preset="cold", flags={"keep_newest": 0, "pings": 0})
 
 
@@ -92,7 +92,7 @@ def examine(
     yield recovery(own or line, plan)
 
 
-# -- routing -------------------------------------------------------------------------------------------------------------
+# -- routing ---------------------------------------------------------------------------------------------------------
 
 
 def environment(plan: Plan) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def _figure(line: Line, *path: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-# -- cache ---------------------------------------------------------------------------------------------------------------
+# -- cache -----------------------------------------------------------------------------------------------------------
 
 
 def cache(line: Line, plan: Plan, pause: Callable[[float], None]) -> Iterator[Finding]:
@@ -247,7 +247,7 @@ def _minutes(ttl: str) -> int:
     return (LIFETIMES[ttl] - MARGIN_S) // 60
 
 
-# -- recovery ------------------------------------------------------------------------------------------------------------
+# -- recovery --------------------------------------------------------------------------------------------------------
 
 
 def recovery(line: Line, plan: Plan) -> Finding:

@@ -1,4 +1,4 @@
-"""`cg-proxy doctor` as a command: its arguments, the gateway that it starts for itself, and how findings are printed."""
+"""`cg-proxy doctor` as a command: its arguments, the gateway that it starts for itself, how findings are printed."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What the sweep would do to traffic that is only watched: reckoned in a memory of its own, beside the real requests."""
+"""What the sweep would do to traffic that is only watched: reckoned in a memory of its own, beside real requests."""
 
 from dataclasses import replace
 from typing import Any
