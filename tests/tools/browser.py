@@ -113,17 +113,26 @@ class Browser:
         return message
 
     def open(self, url: str, ready: str = "document.readyState === 'complete'") -> None:
-        """Go to a page and wait until a condition holds there."""
+        """Go to a page and wait until a condition holds there, and not on the page before."""
+        self.run("window.isBefore = true")
         self.call("Page.navigate", url=url)
-        self.wait_for(ready)
+        self.wait_for(f"!window.isBefore && document.body && ({ready})")
 
     def wait_for(self, condition: str, limit_s: float = LIMIT_S) -> None:
         """Wait until a JavaScript condition holds."""
         deadline = time.monotonic() + limit_s
-        while not self.run(f"Boolean({condition})"):
+        while not self._holds(condition):
             if time.monotonic() > deadline:
                 raise AssertionError(f"never true: {condition}; errors: {self.errors}")
             time.sleep(0.05)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.run(f"Boolean({condition})"))
+        except RuntimeError as error:
+            if "context" in str(error) or "navigated" in str(error):  # between two pages there is none to ask
+                return False
+            raise
 
     def run(self, expression: str) -> Any:
         """The value of a JavaScript expression."""
