@@ -175,10 +175,13 @@ def test_cost_is_drawn_by_tier_over_time_and_stands_in_a_table_too(page: Browser
 
 @needs_browser
 def test_a_shorter_range_draws_finer(page: Browser) -> None:
-    """An hour has bars of a minute."""
-    before = len(rows(page, "cost"))
-    page.run("$('range').value = '60', $('range').dispatchEvent(new Event('change'))")
-    assert len(rows(page, "cost")) == 5 > before
+    """An hour has bars of a minute; the range follows the running time until somebody chooses one."""
+    assert page.run("$('range').value") == "60"  # it runs for ten minutes
+    assert len(rows(page, "cost")) == 5
+    page.run("$('range').value = '1440', $('range').dispatchEvent(new Event('change'))")
+    assert len(rows(page, "cost")) == 1
+    page.run("refresh()")
+    assert page.run("$('range').value") == "1440"
 
 
 @needs_browser
