@@ -9,12 +9,13 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-LIMIT_S = 150  # of one run; a session of 18 requests takes some 4 s
+LIMIT_S = 300  # of one run; a session of 18 requests takes some 4 s, and ten times as long on a machine that is busy
 # Names that are new in each run: of calls, messages, requests and sessions.
 NAMES = re.compile(r"(toolu|msg|req)_[A-Za-z0-9_]+|()[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 KEY = re.compile(r"(\"id\": \")[0-9a-f]{16}\"")  # what a call of our tool names: an upstream without markers names none
@@ -115,18 +116,31 @@ def _last_result(output: str) -> dict[str, Any]:
 def claude_transcript(home: Path) -> list[Any]:
     """The client's own record of its conversations, with names that change from run to run set aside.
 
-    One entry a message: role, content, and the tool's result as the client keeps it. Rows of one message, which
-    the client writes block by block, stand as they were written.
+    First what was said, in order: each block of the model's and each prompt. Then the results of tools by the order of
+    their calls: those of parallel calls are written as they come in, which differs from run to run.
     """
-    rows = []
+    said: list[Any] = []
+    results: list[Any] = []
     for path in sorted((home / ".claude" / "projects").rglob("*.jsonl"), key=_kind_then_size):
         for line in path.read_text("utf-8").splitlines():
             row = json.loads(line)
             message = row.get("message")
-            if isinstance(message, dict):
-                kept = {"role": message.get("role"), "content": message.get("content"), "side": row.get("isSidechain")}
-                rows.append({**kept, "result": without(row.get("toolUseResult"), MOMENTARY)})
-    return ordered_ids(rows)
+            if not isinstance(message, dict):
+                continue
+            content = message.get("content")
+            kept = {"role": message.get("role"), "content": content, "side": row.get("isSidechain")}
+            is_result = isinstance(content, list) and any(b.get("type") == "tool_result" for b in content)
+            if is_result:
+                results.append({**kept, "result": without(row.get("toolUseResult"), MOMENTARY)})
+            else:
+                said.append(kept)
+    said, results = ordered_ids([said, results])
+    return [*said, *sorted(results, key=_call_number)]
+
+
+def _call_number(row: dict[str, Any]) -> int:
+    name = next(block["tool_use_id"] for block in row["content"] if block.get("type") == "tool_result")
+    return int(name.partition("-")[2])
 
 
 def _kind_then_size(path: Path) -> tuple[bool, int]:
@@ -146,7 +160,16 @@ def without(value: Any, names: frozenset[str]) -> Any:
 def ordered_ids(value: Any) -> Any:
     """A value with each name that is new in a run replaced by the order in which it first appears."""
     seen: dict[str, str] = {}
-    text = NAMES.sub(lambda m: seen.setdefault(m[0], f"{m[1] or 'uuid'}-{len(seen) + 1}"), json.dumps(value))
+    numbers: Counter[str] = Counter()
+
+    def number(match: re.Match[str]) -> str:
+        if match[0] not in seen:
+            kind = match[1] or "uuid"
+            numbers[kind] += 1
+            seen[match[0]] = f"{kind}-{numbers[kind]}"
+        return seen[match[0]]
+
+    text = NAMES.sub(number, json.dumps(value))
     return json.loads(KEY.sub(r'\1KEY"', text))
 
 
