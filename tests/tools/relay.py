@@ -20,9 +20,7 @@ def relay(upstream: str) -> Iterator[str]:
                 client, _ = listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(target)
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
+            threading.Thread(target=_pass_on, args=(client, target), daemon=True).start()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -32,6 +30,15 @@ def relay(upstream: str) -> Iterator[str]:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(5)
+
+
+def _pass_on(client: socket.socket, target: tuple[str, int]) -> None:
+    """One connection, until both directions have ended."""
+    with client, contextlib.suppress(OSError), socket.create_connection(target) as server:
+        back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+        back.start()
+        _pump(client, server)
+        back.join()
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
