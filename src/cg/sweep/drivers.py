@@ -2,20 +2,23 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable
-from dataclasses import dataclass, replace
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+from cg.errors import CgError
 from cg.sweep import recovery
 from cg.sweep.asker import Asker
 from cg.sweep.asking import Asked
 from cg.sweep.config import Config
+from cg.sweep.counters import Event
 from cg.sweep.idle import Settled, settle
 from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
 from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
+from cg.sweep.tally import Tally
 from cg.sweep.transcript import Transcript, Unreadable, read
 from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
 from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
@@ -32,6 +35,27 @@ class Swept:
 
     body: bytes
     report: TurnReport
+    carries: tuple[Identity, ...] = ()  # the removals in the body
+    declares: bool = False  # the body declares our tool
+    branch: Branch | None = None  # the line of history as it now stands; None: not to be continued
+    asked: Asked | None = None  # the adjudication that was made in this turn
+    fault: Exception | None = field(default=None, compare=False)  # ours, when the report's reason is one
+
+    @classmethod
+    def of(cls, turn: Turn, fault: Exception | None = None) -> "Swept":
+        return cls(turn.body, turn.report, turn.carries, turn.declares, turn.branch, turn.changes.asked, fault)
+
+
+class Abandoned(CgError):
+    """Whoever wanted this turn has sent something else in the meantime; nothing more of it is written."""
+
+
+Gap = Callable[[str], Settled | None]  # how the gap before a branch's request was used, for its report
+
+
+def always() -> bool:
+    """A turn that is wanted however long it takes."""
+    return True
 
 
 class AsyncAsker(Protocol):
@@ -52,20 +76,41 @@ class Sweep:
         self._known: OrderedDict[str, Thread] = OrderedDict()
 
     def process(
-        self, body: bytes, thread: str, now: float, *, asker: Asker | None = None, settled: Settled | None = None
+        self,
+        body: bytes | Transcript,
+        thread: str,
+        now: float,
+        *,
+        asker: Asker | None = None,
+        settled: Settled | Gap | None = None,
+        is_wanted: Callable[[], bool] = always,
     ) -> Swept:
-        """The body to send in place of `body`. Never raises for content: on a fault of ours the last frozen form
-        leaves if it is known, else the client's bytes. `settled` is how the gap before it was used, for the report."""
+        """The body to send in place of `body`, which may have been read already. Never raises for content: on a fault
+        of ours the last frozen form leaves if it is known, else the client's bytes. `settled` is how the gap before it
+        was used, for the report. Once `is_wanted` says no, nothing new is decided or remembered, and the turn counts
+        as a fault."""
         try:
-            transcript = read(body)
+            transcript = read(body) if isinstance(body, bytes) else body
         except Unreadable:
-            return self._counted(thread, Turn(body, TurnReport.of(Reason.UNREADABLE)))
+            assert isinstance(body, bytes)
+            return self.passed(body, thread, Reason.UNREADABLE)
         try:
             state = self.state(thread)
             steps = self.core.turn(transcript, state, now, sent=self._sent(thread, state, transcript, now))
-            return self._finish(thread, self._drive(steps, thread, now, asker), now, settled)
+            turn = self._drive(steps, thread, now, asker, is_wanted)
+            return self._finish(thread, turn, now, settled, is_wanted)
         except Exception as error:
             return self._fail_open(transcript, thread, error)
+
+    def passed(self, body: bytes, thread: str, reason: Reason) -> Swept:
+        """A body as it came, counted as a turn that ended for this reason."""
+        return self._counted(thread, Turn(body, TurnReport.of(reason)))
+
+    def frozen(self, transcript: Transcript, thread: str, *, stored: bool = False) -> Swept:
+        """Only what was decided before, from memory: reads no store, writes none, counts nothing. With `stored` the
+        store is read, for a body that is only to be measured."""
+        known = self.state(thread) if stored else self._known.get(thread)
+        return Swept.of(self.core.frozen_form(transcript, known) if known else untouched(transcript, Reason.FAULT))
 
     async def process_async(
         self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None, settled: Settled | None = None
@@ -74,7 +119,7 @@ class Sweep:
         try:
             transcript = await asyncio.to_thread(read, body)
         except Unreadable:
-            return await asyncio.to_thread(self._counted, thread, Turn(body, TurnReport.of(Reason.UNREADABLE)))
+            return await asyncio.to_thread(self.passed, body, thread, Reason.UNREADABLE)
         try:
             state = await asyncio.to_thread(self.state, thread)
             sent = await asyncio.to_thread(self._sent, thread, state, transcript, now)
@@ -91,17 +136,67 @@ class Sweep:
         self._commit(thread, settled.changes, now)
         return settled
 
-    def expand(self, thread: str, key: str, now: float) -> recovery.Expansion:
-        """The original that a key of this thread stands for; it stays whole from then on."""
+    async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
+        """As `settle`, but nothing is written: `remember` does that, when the caller may write."""
+        sent = await asyncio.to_thread(self._store.last_body, thread, branch.branch)
+        transcript = await asyncio.to_thread(read, sent) if sent else None
+        state = await asyncio.to_thread(self.state, thread)
+        return await self._drive_async(settle(self.core, transcript, state, branch, now), thread, now, asker)
+
+    def remember(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
+        """Write what came of an idle ask of `branch`. Should a request have come since, the branch stays as that left
+        it; the verdicts hold all the same, since whatever is newer than they are is looked at when they are applied."""
+        stands = self.stands(thread, branch)
+        self._commit(thread, settled.changes if stands else replace(settled.changes, branch=None), now)
+        self.note(thread, settled.tally)
+
+    def stands(self, thread: str, branch: Branch) -> bool:
+        """No request, ask or ping has touched the branch since it was seen like this, here or in another process."""
+        found = next((b for b in self.state(thread).branches if b.branch == branch.branch), None)
+        return found is not None and (found.body, found.clock) == (branch.body, branch.clock)
+
+    def claim(self, thread: str, name: str, until: float) -> bool:
+        """True for the first of several processes that want to do the same thing once."""
+        return self._store.claim(thread, name, until)
+
+    def last_sent(self, thread: str, branch: Branch) -> bytes | None:
+        """The body that a branch last sent, if it is still kept."""
+        return self._store.last_body(thread, branch.branch)
+
+    def renew(self, thread: str, branch: Branch, now: float) -> Branch | None:
+        """Move a branch's clock after a ping that read its prefix; None if a request has touched it since."""
+        if not self.stands(thread, branch):
+            return None
+        renewed = replace(branch, clock=now)
+        self._store.touch(thread, renewed)
+        self.note(thread, Tally(Counter({Event.PINGED: 1})))
+        return renewed
+
+    def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> recovery.Expansion:
+        """The original that a key of this thread stands for, from the body if one is given, else from the store; it
+        stays whole from then on."""
         state = self.state(thread)
-        expansion = self._drive(recovery.expand(recovery.plain_key(key), None, state), thread, now, None)
+        expansion = self._drive(recovery.expand(recovery.plain_key(key), transcript, state), thread, now, None)
         if expansion.sha256:
             self._commit(thread, Changes(expanded=(expansion.sha256,)), now)
         return expansion
 
-    def revoke(self, thread: str, identities: tuple[Identity, ...], now: float) -> None:
-        """End removals for good: the provider refused a body that carried them and took the original."""
+    def revoke(
+        self, thread: str, identities: tuple[Identity, ...], now: float, *, sent: tuple[Branch, bytes] | None = None
+    ) -> None:
+        """End removals for good: the provider refused a body that carried them and took the original, which is what
+        the branch has sent then."""
         self._commit(thread, Changes(ended=tuple((i, Ending.REVOKED) for i in identities)), now)
+        if sent is not None:
+            self._store.keep_body(thread, sent[0].branch, sent[1])
+        self.note(thread, Tally(Counter({Event.REVOKED: len(identities)})))
+
+    def note(self, thread: str, tally: Tally) -> None:
+        """Count what happened between two turns."""
+        try:
+            self._store.count(thread, tally)
+        except StoreError as error:
+            log.error("events were not counted: %s", type(error).__name__)
 
     def observe(self, thread: str, usage: Usage, sent_bytes: int) -> None:
         """Learn from a reply's usage: bytes per token, and whether the provider caches at all."""
@@ -120,13 +215,17 @@ class Sweep:
         branch = self.core.asks_at_request(transcript, state, now)
         return self._store.last_body(thread, branch.branch) if branch else None
 
-    def _drive(self, steps: Steps[T], thread: str, now: float, asker: Asker | None) -> T:
+    def _drive(
+        self, steps: Steps[T], thread: str, now: float, asker: Asker | None, is_wanted: Callable[[], bool] = always
+    ) -> T:
         told: Any = None
         while True:
             try:
                 want = steps.send(told)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
+            if not is_wanted():
+                raise Abandoned(type(want).__name__)
             if isinstance(want, Ask):
                 told = asker.ask(want.body, want.timeout_s) if asker else NOBODY
             else:
@@ -171,8 +270,19 @@ class Sweep:
             self._known[thread] = replace(known, removals=frozen)
         return standing
 
-    def _finish(self, thread: str, turn: Turn, now: float, settled: Settled | None) -> Swept:
+    def _finish(
+        self,
+        thread: str,
+        turn: Turn,
+        now: float,
+        settled: Settled | Gap | None,
+        is_wanted: Callable[[], bool] = always,
+    ) -> Swept:
         """Remember the turn; the body leaves even if that fails, since every marker in it resolves already."""
+        if not is_wanted():
+            raise Abandoned("turn")
+        if callable(settled):
+            settled = settled(turn.branch.branch) if turn.branch else None
         report = self._after(turn.report, settled) if settled else turn.report
         try:
             self._commit(thread, turn.changes, now)
@@ -186,13 +296,13 @@ class Sweep:
         cost = legs_usd(asked.legs, self.core.prices.price(asked.model)) if asked else 0.0
         return report.after(settled.reason, asked, settled.tally, ask_usd=cost)
 
-    def _counted(self, thread: str, turn: Turn) -> Swept:
+    def _counted(self, thread: str, turn: Turn, fault: Exception | None = None) -> Swept:
         """The turn as it leaves; every one is counted, so that the reasons of a session sum to its turns."""
         try:
             self._store.count(thread, turn.report)
         except Exception as error:
             log.error("a turn was not counted: %s", type(error).__name__)
-        return Swept(turn.body, turn.report)
+        return Swept.of(turn, fault)
 
     def _commit(self, thread: str, changes: Changes, now: float) -> None:
         """Write what a turn leaves behind. No marker hangs on it: originals and removals are stored already."""
@@ -213,13 +323,14 @@ class Sweep:
         for _ in range(changes.paid_misses):
             store.learn(thread, paid_miss=True)
         if changes.asked is not None and changes.asked.legs:
-            store.book(self._row(thread, changes.asked, now))
+            store.book(self.row(thread, changes.asked, now))
         if changes.branch is not None:
             store.touch(thread, changes.branch)
             if changes.sent is not None:
                 store.keep_body(thread, changes.branch.branch, changes.sent)
 
-    def _row(self, thread: str, asked: Asked, now: float) -> AskRow:
+    def row(self, thread: str, asked: Asked, now: float) -> AskRow:
+        """The ledger's row of an adjudication."""
         return ask_row(
             thread,
             now,
@@ -242,5 +353,5 @@ class Sweep:
             log.error("fault in replaying: %s", type(again).__name__)
             turn = untouched(transcript, Reason.FAULT)
         if isinstance(error, StoreError):  # a store that has just kept the request waiting is not asked once more
-            return Swept(turn.body, turn.report)
-        return self._counted(thread, turn)
+            return Swept.of(turn, error)
+        return self._counted(thread, turn, error)

@@ -38,6 +38,9 @@ class Turn:
     body: bytes
     report: TurnReport
     changes: Changes = field(default_factory=Changes)
+    carries: tuple[Identity, ...] = ()  # the removals that the body carries
+    declares: bool = False  # the body declares our tool
+    branch: Branch | None = None  # the line of history as this turn leaves it, or as a retry found it
 
 
 @dataclass(slots=True)
@@ -92,7 +95,8 @@ class Core:
         declaration = yield from self._declaration(work)
         body = self._rewrite(work, declaration)
         report = replace(self._report(work, reason), sizes=new_sizes(work), savings=self._savings(work, declaration))
-        return Turn(body, report, self._changes(work, body))
+        changes = self._changes(work, body)
+        return Turn(body, report, changes, carried(work), declaration is not None, changes.branch or where.branch)
 
     def frozen_form(self, transcript: Transcript, thread: Thread) -> Turn:
         """Only what was decided before, for a turn in which something of ours failed.
@@ -104,7 +108,9 @@ class Core:
         work = Work(
             transcript, thread, Place(Standing.FIRST, None, 0, False), Phase.UNKNOWN, 0.0, frozen_in(transcript, thread)
         )
-        return Turn(self._rewrite(work, thread.declaration), self._report(work, Reason.FAULT))
+        declaration = None if EXPAND_TOOL in transcript.declares or not transcript.has_tools else thread.declaration
+        body, report = self._rewrite(work, declaration), self._report(work, Reason.FAULT)
+        return Turn(body, report, carries=carried(work), declares=declaration is not None)
 
     # -- where the request stands ------------------------------------------------------------------------------------
 
@@ -346,6 +352,11 @@ class Core:
             paid_misses=work.asked.paid_misses if work.asked else 0,
             asked=work.asked,
         )
+
+
+def carried(work: Work) -> tuple[Identity, ...]:
+    """The removals in the body that leaves, in no order."""
+    return tuple(text.identity for text in (*work.frozen, *work.fresh))
 
 
 def new_sizes(work: Work) -> dict[str, int]:

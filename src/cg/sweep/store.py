@@ -7,6 +7,7 @@ from typing import Protocol
 
 from cg.errors import CgError
 from cg.sweep.ledger import AskRow, TurnReport
+from cg.sweep.tally import Tally
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 MAX_BRANCHES = 64  # lines of history per thread; title calls and sub-agents open them, the longest untouched goes
@@ -145,8 +146,8 @@ class Store(Protocol):
         """The ledger's rows, oldest first, of one thread or all."""
         ...
 
-    def count(self, thread: str, turn: TurnReport) -> None:
-        """Add a turn to the totals: its reason, events, declines, output sizes and savings."""
+    def count(self, thread: str, turn: TurnReport | Tally) -> None:
+        """Add a turn to the totals: its reason, events, declines, output sizes and savings; or what came between."""
         ...
 
     def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:

@@ -9,6 +9,7 @@ from cg.sweep.economics import learn_ratio
 from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, is_intact
+from cg.sweep.tally import Tally
 from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
@@ -214,7 +215,7 @@ class MemoryStore:
         with self._lock:
             return iter([row for row in self._rows if thread in (None, row.thread)])
 
-    def count(self, thread: str, turn: TurnReport) -> None:
+    def count(self, thread: str, turn: TurnReport | Tally) -> None:
         with self._lock:
             totals = self._state(thread).totals
             for family, name, amount in shares(turn):

@@ -24,6 +24,7 @@ from cg.sweep.store import (
     Limits,
     StoreError,
 )
+from cg.sweep.tally import Tally
 from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
@@ -244,7 +245,7 @@ class SqliteStore:
             found = db.execute("SELECT detail FROM ask WHERE ? IS NULL OR thread = ? ORDER BY id", (thread, thread))
             return iter([AskRow.from_dict(json.loads(detail)) for (detail,) in found])
 
-    def count(self, thread: str, turn: TurnReport) -> None:
+    def count(self, thread: str, turn: TurnReport | Tally) -> None:
         with self._file.writing() as db:
             db.executemany(
                 "INSERT INTO total VALUES (?, ?, ?, ?)"

@@ -1,19 +1,23 @@
-"""A turn's share of the totals that a store keeps, by family and name."""
+"""What a turn, or what happened between two turns, adds to the totals that a store keeps, by family and name."""
 
 from collections.abc import Iterator
 
 from cg.sweep.ledger import TurnReport
+from cg.sweep.tally import Tally
 
 FAMILIES = ("reasons", "events", "declines", "sizes", "savings")
 
 
-def shares(turn: TurnReport) -> Iterator[tuple[str, str, float]]:
+def shares(turn: TurnReport | Tally) -> Iterator[tuple[str, str, float]]:
     """(family, name, amount); amounts that are unknown are counted as `unpriced` turns and never as zero."""
-    yield "reasons", turn.reason.value, 1
+    if isinstance(turn, TurnReport):
+        yield "reasons", turn.reason.value, 1
     for event, n in turn.events.items():
         yield "events", str(event), n
     for decline, n in turn.declines.items():
         yield "declines", str(decline), n
+    if isinstance(turn, Tally):
+        return
     for bound, n in turn.sizes.items():
         if n:
             yield "sizes", bound, n
