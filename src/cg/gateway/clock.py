@@ -1,0 +1,26 @@
+"""The gateway's time: one that is given to it, so that a test can let five minutes pass at once."""
+
+import asyncio
+import time
+from typing import Protocol
+
+LONGEST_SLEEP_S = 30.0  # the wall clock may be set, or the machine suspended: it is looked at again this often
+
+
+class Clock(Protocol):
+    """Seconds since the epoch, and waiting for a moment of them."""
+
+    def now(self) -> float: ...
+
+    async def sleep_until(self, moment: float) -> None: ...
+
+
+class SystemClock:
+    """The wall clock: caches live by it too."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep_until(self, moment: float) -> None:
+        while (left := moment - time.time()) > 0:
+            await asyncio.sleep(min(left, LONGEST_SLEEP_S))

@@ -1,0 +1,83 @@
+"""Server-sent events: cut out of a stream without changing a byte, and written."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024  # a tool's arguments come in small deltas; one event is seldom over 100 KB
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")
+_TYPE = re.compile(rb'"type"\s*:\s*"([a-z_]+)"')
+
+
+class TooLong(Exception):
+    """One event has more bytes than anybody sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event; `raw` is all of its bytes, the blank line behind it included."""
+
+    raw: bytes
+
+    @property
+    def name(self) -> str:
+        """The `event:` field; empty if there is none."""
+        return next((v.decode("utf-8", "replace") for k, v in self._fields() if k == b"event"), "")
+
+    def data(self) -> dict[str, Any]:
+        """The JSON object in its data; empty if it holds none."""
+        text = b"\n".join(value for key, value in self._fields() if key == b"data")
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _fields(self) -> Iterator[tuple[bytes, bytes]]:
+        for line in self.raw.splitlines():
+            key, _, value = line.partition(b":")
+            yield key, value.removeprefix(b" ")
+
+
+class Parser:
+    """Cuts a stream into events. What it gives back, put together, is what it was fed."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """The events that are complete now. Raises TooLong; `rest` then still holds the bytes."""
+        start = max(0, len(self._held) - 3)  # an end may lie across two pieces
+        self._held += piece
+        at = 0
+        while found := _END.search(self._held, max(start, at)):
+            yield Event(bytes(self._held[at : found.end()]))
+            at = found.end()
+        del self._held[:at]
+        if len(self._held) > MAX_EVENT_BYTES:
+            raise TooLong
+
+    def rest(self) -> bytes:
+        """What was fed and belongs to no complete event."""
+        return bytes(self._held)
+
+
+def write(name: str, data: dict[str, Any]) -> bytes:
+    """The bytes of one event."""
+    text = json.dumps(data, separators=(",", ":"))  # ASCII, so that half a pair stays the escape that it came as
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), text.encode())
+
+
+def type_of(raw: bytes) -> bytes:
+    """The event's name as it stands in its bytes, without reading the rest: the cheap look at every event."""
+    if raw.startswith(b"event:"):
+        return raw[6 : _line_end(raw)].strip()
+    found = _TYPE.search(raw)  # a sender may leave the field out; the type in the data says the same
+    return found[1] if found else b""
+
+
+def _line_end(raw: bytes) -> int:
+    ends = [at for at in (raw.find(b"\n"), raw.find(b"\r")) if at >= 0]
+    return min(ends, default=len(raw))
