@@ -28,17 +28,17 @@ def bare(url: str) -> Iterator[tuple[int, int]]:
 def gateway(url: str, state: Path, *options: str) -> Iterator[tuple[int, int]]:
     """Port and process id of the gateway as installed."""
     command = [sys.executable, "-m", "cg.gateway.cli", "serve", "--listen", "127.0.0.1:0", "--upstream", url]
-    with _started([*command, "--state", str(state), "--log", "error", *options], stderr=subprocess.PIPE) as process:
-        line = process.stderr.readline()
+    with _started([*command, "--state", str(state), "--log", "error", *options]) as process:
+        line = process.stdout.readline()
         if "listening on" not in line:
-            raise SystemExit(line + process.stderr.read())
+            raise SystemExit("the gateway did not start")
         yield int(line.partition("127.0.0.1:")[2].partition(",")[0]), process.pid
 
 
 @contextlib.contextmanager
-def _started(command: list[str], **streams: int) -> Iterator[subprocess.Popen[str]]:
+def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
     own = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own, **streams)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
     try:
         yield process
     finally:
@@ -48,9 +48,8 @@ def _started(command: list[str], **streams: int) -> Iterator[subprocess.Popen[st
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def resident_kb(pid: int) -> int:

@@ -74,12 +74,12 @@ def test_it_serves_until_a_signal(tmp_path, number):
         serving = subprocess.Popen(
             [*PROXY, "serve", "--listen", "127.0.0.1:0", "--upstream", upstream.url],
             env=environment(tmp_path),
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
         )
         with serving:
             try:
-                line = serving.stderr.readline()
+                line = serving.stdout.readline()
                 assert "listening on http://127.0.0.1:" in line
                 port = int(line.partition("127.0.0.1:")[2].partition(",")[0])
                 assert ask(port, b"GET /x").body == b"ok"

@@ -232,7 +232,10 @@ def test_what_was_recovered_is_never_removed_again() -> None:
     """Rule 9: neither the answer nor a later copy of the same text is a candidate, at any later cold request."""
 
     async def session() -> None:
-        turns = [{"text": "Both. ", "tools": [{"name": EXPAND_TOOL, "input": expands()["input"]}, READ]}, {"text": "Ok."}]
+        turns = [
+            {"text": "Both. ", "tools": [{"name": EXPAND_TOOL, "input": expands()["input"]}, READ]},
+            {"text": "Ok."},
+        ]
         async with live(scripted(*turns)) as gateway:
             talk = Talk()
             await swept(gateway, talk)
@@ -345,7 +348,13 @@ def zstd(data: bytes) -> bytes:
     return bytes(pytest.importorskip("zstandard").compress(data))
 
 
-CODINGS = [("gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", raw_deflate), ("br", brotli), ("zstd", zstd)]
+CODINGS = [
+    ("gzip", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", raw_deflate),
+    ("br", brotli),
+    ("zstd", zstd),
+]
 
 
 @both

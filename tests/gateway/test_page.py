@@ -94,7 +94,9 @@ def text(page: Browser, selector: str) -> str:
 
 
 def rows(page: Browser, table: str) -> list[list[str]]:
-    script = f"[...document.querySelectorAll('#{table} tbody tr')].map(r => [...r.cells].map(c => c.textContent.trim()))"
+    script = (
+        f"[...document.querySelectorAll('#{table} tbody tr')].map(r => [...r.cells].map(c => c.textContent.trim()))"
+    )
     found: list[list[str]] = page.run(script)
     return found
 

@@ -8,7 +8,8 @@ import pytest
 from live import RawUpstream, ask, status
 
 from cg.errors import CgError
-from cg.gateway.pool import PooledUpstream, checked, proxy_for
+from cg.gateway.base_url import checked
+from cg.gateway.pool import PooledUpstream, proxy_for
 
 
 def test_a_connection_serves_one_request_after_another(gateway):

@@ -248,7 +248,9 @@ async def live(
 class Talk:
     """A client's own history: what it would send, whole, whatever the gateway does."""
 
-    messages: list[dict[str, Any]] = field(default_factory=lambda: [{"role": "user", "content": "Read all, write notes."}])
+    messages: list[dict[str, Any]] = field(
+        default_factory=lambda: [{"role": "user", "content": "Read all, write notes."}]
+    )
     n: int = 0
     mark: dict[str, str] | None = field(default_factory=lambda: dict(MARK))
     top: dict[str, Any] = field(default_factory=dict)
@@ -259,7 +261,9 @@ class Talk:
         text = output(self.n, size) if content is None else content
         use = {"type": "tool_use", "id": use_id, "name": name, "input": {"file_path": path or f"src/{self.n}.py"}}
         self.messages.append({"role": "assistant", "content": [use]})
-        self.messages.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": use_id, "content": text}]})
+        self.messages.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": use_id, "content": text}]}
+        )
         self.n += 1
         return use_id
 
@@ -321,4 +325,8 @@ def scripted(*turns: dict[str, Any]) -> list[dict[str, Any]]:
 
 def expands(nth: int = 0, **also: Any) -> dict[str, Any]:
     """A turn that asks for the nth removed output again."""
-    return {"tool": EXPAND_TOOL, "input": {"id": {"$find": "<<cg:([0-9a-f]{16})>>", "in": "messages", "nth": nth}}, **also}
+    return {
+        "tool": EXPAND_TOOL,
+        "input": {"id": {"$find": "<<cg:([0-9a-f]{16})>>", "in": "messages", "nth": nth}},
+        **also,
+    }

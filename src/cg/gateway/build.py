@@ -1,11 +1,26 @@
 """Puts one gateway together from its settings."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cg.gateway.app import App
-from cg.gateway.events import Events, Silent
+from cg.gateway.app import App, Messages
+from cg.gateway.clock import Clock, SystemClock
+from cg.gateway.counting import Counting, counting
+from cg.gateway.events import Events
+from cg.gateway.housekeeping import Housekeeping
+from cg.gateway.identity import Naming, install_secret
+from cg.gateway.messages import Messages as Sweeping
+from cg.gateway.observe import Projection
+from cg.gateway.observing import Observing
+from cg.gateway.originals import Originals
 from cg.gateway.pool import PooledUpstream
 from cg.gateway.settings import Settings
+from cg.sweep.drivers import Sweep
+from cg.sweep.store import Limits, Store
+from cg.sweep.store_memory import MemoryStore
+from cg.sweep.store_sqlite import SqliteStore
+
+Stop = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +31,55 @@ class Gateway:
     events: Events
 
 
-def build(settings: Settings) -> Gateway:
+def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
     """A gateway that is ready to be served. Raises CgError for a state or a proxy that cannot be used."""
-    events = Silent()
+    clock = clock or SystemClock()
     upstream = PooledUpstream(
         settings.upstream,
         connect_timeout_s=settings.connect_timeout_s,
         idle_timeout_s=settings.upstream_idle_s,
         max_connections=settings.max_requests,
     )
-    return Gateway(App(settings, upstream, events), events)
+    secret = install_secret(settings.state)
+    store = _store(settings)
+    told = counting(settings, clock.now, store=store, is_stopping=lambda: app.is_stopping)
+    sweep = Sweep(settings.config, store)
+    messages, stop = _messages(settings, upstream, sweep, told, secret, clock)
+    originals = Originals(sweep, Naming(secret, settings.upstream), told.events, clock.now)
+
+    house = Housekeeping(store, told.events, clock)
+
+    async def close_store() -> None:
+        if isinstance(store, SqliteStore):
+            store.close()
+
+    app = App(
+        settings,
+        upstream,
+        told.events,
+        messages=messages,
+        own={**told.routes.handlers, b"/expand": originals.expand},
+        on_start=(house.start,),
+        on_stop=(house.stop, stop, close_store),
+    )
+    return Gateway(app, told.events)
+
+
+def _messages(
+    settings: Settings, upstream: PooledUpstream, sweep: Sweep, told: Counting, secret: bytes, clock: Clock
+) -> tuple[Messages, Stop]:
+    """Whoever answers Messages requests, and how it is stopped."""
+    if settings.observe:
+        observing = Observing(
+            settings, upstream, Projection(settings.config, told.events), told.events, secret=secret, clock=clock
+        )
+        return observing, observing.close
+    sweeping = Sweeping(settings, upstream, sweep, told.events, secret=secret, clock=clock)
+    return sweeping, sweeping.close
+
+
+def _store(settings: Settings) -> Store:
+    config = settings.config
+    if settings.state is None:
+        return MemoryStore(Limits(config.payload_ttl_h * 3600.0, config.store_max_mb * 1024 * 1024))
+    return SqliteStore(settings.state, config, bodies_in_memory=True)

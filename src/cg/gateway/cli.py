@@ -13,14 +13,16 @@ from cg.errors import CgError
 if TYPE_CHECKING:
     from cg.gateway.settings import Settings
 
+BASE_URL = "ANTHROPIC_BASE_URL"  # what clients are pointed to an upstream with
 EXIT_REFUSED = 2  # usage, configuration, an address in use, a state that cannot be opened
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 stopped as asked, 2 refused, of `run` the command's own."""
-    arguments = _parser().parse_args(argv)
-    command: Callable[[argparse.Namespace], int] = arguments.command
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
+        arguments = _parser(words[:1] == ["doctor"]).parse_args(words)
+        command: Callable[[argparse.Namespace], int] = arguments.command
         return command(arguments)
     except CgError as error:
         print(f"cg-proxy: {error}", file=sys.stderr)
@@ -32,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_REFUSED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(is_doctor: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cg-proxy",
         description="Stand between a client and its API, and take spent tool outputs out of what it sends.",
@@ -42,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="serve until SIGINT or SIGTERM; open streams are finished first")
-    _gateway_arguments(serve, listen="127.0.0.1:8788")
+    _gateway_arguments(serve, listen="127.0.0.1:8788", log="stderr")
     serve.set_defaults(command=_serve)
 
     run = commands.add_parser(
@@ -50,13 +52,21 @@ def _parser() -> argparse.ArgumentParser:
         help="start a gateway, run a command with ANTHROPIC_BASE_URL set to it, end with the command",
         usage="cg-proxy run [options] -- COMMAND [ARGUMENT ...]",
     )
-    _gateway_arguments(run, listen="a free port of 127.0.0.1")
+    # The screen is the command's.
+    _gateway_arguments(run, listen="a free port of 127.0.0.1", log="beside the state, with .log at its end")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
     run.set_defaults(command=_run)
+
+    doctor = commands.add_parser("doctor", help="prove routing, cache, lifetime and recovery against the upstream")
+    doctor.set_defaults(command=_doctor)
+    if is_doctor:  # else its modules are not needed, and words are to come at once
+        from cg.gateway.doctor_command import add_arguments
+
+        add_arguments(doctor)
     return parser
 
 
-def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str) -> None:
+def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", help=f"default: {listen}")
     parser.add_argument("--upstream", metavar="URL", help="default: https://api.anthropic.com")
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, tables [proxy] and [sweep]")
@@ -64,24 +74,38 @@ def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str) -> None:
     parser.add_argument("--state", metavar="FILE", help="default: under the user's state directory, mode 0600")
     parser.add_argument("--token-file", metavar="FILE", help="needed to listen on other than a loopback address")
     parser.add_argument("--observe", action="store_true", default=None, help="change nothing, only project")
-    parser.add_argument("--log", default="info", metavar="LEVEL", help="debug, info, warning or error; to stderr")
+    parser.add_argument("--log", default="info", metavar="LEVEL", help="debug, info (default), warning or error")
+    parser.add_argument("--log-file", type=Path, metavar="FILE", help=f"default: {log}")
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from cg.gateway import launch
+    settings = _settings(arguments, {})
+    from cg.gateway import launch, logs
 
-    return launch.serve_until_stopped(_settings(arguments, {}), _say)
+    with logs.opened(arguments.log_file) as stream:
+        logs.configure(arguments.log, stream)
+        return launch.serve_until_stopped(settings, _say)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from cg.gateway import launch
-
     command = arguments.argv[1:] if arguments.argv[:1] == ["--"] else arguments.argv
     if not command:
         raise CgError("run needs a command: cg-proxy run -- claude")
     # A port of its own, so that several can run; before what the command would have used, be that another gateway.
-    defaults = {"listen": "127.0.0.1:0", "upstream": launch.upstream_of(os.environ)}
-    return launch.run_behind(_settings(arguments, defaults), command, os.environ)
+    settings = _settings(arguments, {"listen": "127.0.0.1:0", "upstream": os.environ.get(BASE_URL) or None})
+    from cg.gateway import launch, logs
+
+    path = arguments.log_file or (settings.state and settings.state.with_name(settings.state.name + ".log"))
+    with logs.opened(path) as stream:
+        logs.configure(arguments.log, stream)
+        return launch.run_behind(settings, command, os.environ)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from cg.gateway import doctor_command, logs
+
+    logs.configure("error")
+    return doctor_command.run(arguments, os.environ)
 
 
 def _settings(arguments: argparse.Namespace, defaults: Mapping[str, object]) -> "Settings":
@@ -99,7 +123,7 @@ def _settings(arguments: argparse.Namespace, defaults: Mapping[str, object]) -> 
 
 
 def _say(line: str) -> None:
-    print(f"cg-proxy: {line}", file=sys.stderr, flush=True)
+    print(f"cg-proxy: {line}", flush=True)  # on stdout: stderr holds one JSON object a line
 
 
 if __name__ == "__main__":

@@ -61,14 +61,24 @@ class Naming:
 
     def thread(self, headers: Headers, transcript: Transcript | None) -> str:
         """The thread of a request; `transcript` is None for a body that could not be read."""
-        named = {key.decode(): value.decode("latin-1") for key, value in reversed(headers) if key in NAMES}
         opening = transcript.chain[:DIGEST_BYTES] if transcript is not None else b""
+        return self._key(headers, transcript.session_id if transcript is not None else None, opening)
+
+    def named(self, headers: Headers, session_id: str | None = None) -> str | None:
+        """The thread that a session's id names, in a header or as it stands in `metadata.user_id`; None if none does:
+        a conversation that is known by its opening alone cannot be named without it."""
+        if not session_id and not any(key in NAMES for key, _ in headers):
+            return None
+        return self._key(headers, session_id, b"")
+
+    def _key(self, headers: Headers, session_id: str | None, opening: bytes) -> str:
+        named = {key.decode(): value.decode("latin-1") for key, value in reversed(headers) if key in NAMES}
         return thread_key(
             self._secret,
             credential=credential_of(headers),
             upstream=self._upstream,
             headers=named,
-            session_id=transcript.session_id if transcript is not None else None,
+            session_id=session_id,
             opening=opening,
         )
 

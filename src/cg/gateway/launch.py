@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cg.gateway.build import build
+from cg.gateway.cli import BASE_URL
 from cg.gateway.server import Server, listen, serve, url_of
 from cg.gateway.settings import Settings
 
-BASE_URL = "ANTHROPIC_BASE_URL"
 NOT_FOUND, NOT_EXECUTABLE, KILLED = 127, 126, 128  # a shell's exit codes; KILLED plus the signal's number
 CHILD_GRACE_S = 5.0
 
@@ -108,8 +108,3 @@ def _forward_signals(child: Process) -> None:
                 loop.add_signal_handler(getattr(signal, name), hand_on, getattr(signal, name))
     with suppress(ValueError):
         signal.signal(signal.SIGINT, lambda number, frame: None)
-
-
-def upstream_of(environment: Mapping[str, str]) -> str | None:
-    """The provider that a command would have used without us: a gateway can stand before another one."""
-    return environment.get(BASE_URL) or None

@@ -10,12 +10,19 @@ import logging
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from cg.errors import CgError
+from cg.sweep.state_file import secure
+
 OURS = "cg"
 PLAIN = re.compile(r"[A-Za-z_]{1,40}\Z")  # a type's name; a credential has digits in it
+MAX_LOG_BYTES = 16 * 2**20  # some months of one user's; looked at when a gateway starts
 MAX_FRAMES = 12  # innermost places of an exception
 FIELDS = "cg_fields"  # attribute of a record under which our structured fields travel
 
@@ -98,8 +105,28 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    for noisy in ("uvicorn.access", "httpx", "httpcore", "aiohttp.access"):  # one line a request, and none of it ours
+    for noisy in ("uvicorn.access", "uvicorn.error", "httpcore2"):  # lines by the request, and none of them ours
         logging.getLogger(noisy).setLevel(max(number, logging.WARNING))
+
+
+@contextmanager
+def opened(path: Path | None) -> Iterator[TextIO]:
+    """A log file at its end, which only its owner can read and which starts anew past 16 MiB; stderr for none.
+
+    Raises CgError if it cannot be opened, or is not plainly ours.
+    """
+    if path is None:
+        yield sys.stderr
+        return
+    try:
+        secure(path)
+        file = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise CgError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from error
+    with file:
+        if file.tell() > MAX_LOG_BYTES:
+            file.truncate(0)
+        yield file
 
 
 def tell(logger: logging.Logger, event: str, /, *, level: int = logging.INFO, **fields: object) -> None:

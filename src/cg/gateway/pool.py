@@ -12,6 +12,7 @@ import httpcore2 as http
 
 from cg.errors import CgError
 from cg.gateway import silence
+from cg.gateway.base_url import checked
 from cg.gateway.exchange import Headers
 from cg.gateway.sockets import Sockets
 from cg.gateway.upstream import Body, Cut, Reply, TimedOut, TooLong, Unreachable, UpstreamError
@@ -137,22 +138,6 @@ class PooledUpstream:
             raise Cut("closed before its head", is_reset=False) from error
         except http.LocalProtocolError as error:
             raise UpstreamError("the request cannot be written in HTTP/1.1") from error
-
-
-def checked(url: str) -> SplitResult:
-    """The parts of a base URL. Raises CgError for what is none; what it holds is not repeated, it may be a secret."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise CgError("upstream is not a URL") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise CgError("upstream must be an http or https URL with a host name")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise CgError("upstream must be without user name, query and fragment")
-    if not parts.path.isascii() or any(character <= " " for character in url):
-        raise CgError("upstream must be written in visible ASCII but for its host name")
-    return parts
 
 
 def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cg.gateway.access import MIN_TOKEN_CHARS, is_loopback_name
-from cg.gateway.pool import checked
+from cg.gateway.base_url import checked
 from cg.sweep import config as sweep_config
 from cg.sweep.config import Config, ConfigError
 
