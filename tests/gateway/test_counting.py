@@ -17,7 +17,7 @@ def test_what_is_told_is_what_is_shown() -> None:
     """Events, figures and routes belong to one another, and the store's totals stand beside them."""
     store = MemoryStore()
     store.count("thread", TurnReport(Reason.WARM))
-    office = counting(Settings(upstream="https://user:secret@host.example/base"), lambda: 100.0, store=store)
+    office = counting(Settings(upstream="https://host.example/secret"), lambda: 100.0, store=store)
     office.events.turn(TurnReport(Reason.COLD), 100.0)
     office.events.request(Route.MESSAGES, 200)
     office.events.fault(Fault.STORE)

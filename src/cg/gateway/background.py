@@ -36,6 +36,7 @@ def in_background(settings: Settings, clock: Clock | None = None) -> Iterator[st
         except BaseException as error:
             failed.append(error)
         finally:
+            listener.close()  # the server closes it too, if it came as far as having one
             ready.set()
 
     thread = threading.Thread(target=work, name="cg-gateway", daemon=True)
