@@ -1,11 +1,14 @@
 """The upstream's connections: kept, renewed, bounded in time, and made through the user's proxy."""
 
+import select
 import socket
+import ssl
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from live import RawUpstream, ask, status
+from live import RawUpstream, ask, dial, status, until
 
 from cg.errors import CgError
 from cg.gateway.base_url import checked
@@ -195,3 +198,116 @@ def test_an_authority_file_that_cannot_be_read_is_refused():
     """A gateway that cannot verify its upstream does not start."""
     with pytest.raises(CgError, match="NODE_EXTRA_CA_CERTS"):
         PooledUpstream("https://a.example", environment={"NODE_EXTRA_CA_CERTS": "/does/not/exist"})
+
+
+CERTIFICATE = Path(__file__).parents[1] / "data" / "gateway" / "localhost.pem"  # of nobody but these tests
+
+
+def secured(script=lambda wire, request: wire.reply(b"ok")):
+    """An upstream that speaks TLS with a certificate that no system trusts."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    return RawUpstream(script, wrap=lambda connection: context.wrap_socket(connection, server_side=True))
+
+
+def test_an_upstream_behind_tls_is_verified(gateway):
+    """With the authorities that the client's own variable adds; without them nothing is sent."""
+    with secured() as upstream:
+        url = f"https://localhost:{upstream.port}"
+        trusting = gateway(url, environment={"NODE_EXTRA_CA_CERTS": str(CERTIFICATE)})
+        body = bytes(range(256)) * 8192
+        for _ in range(3):
+            assert ask(trusting.port, b"POST /x", body=body).body == b"ok"
+        assert upstream.connections == 1 and [request.body for request in upstream.requests] == [body] * 3
+        answer = ask(gateway(url).port, b"POST /x", b"x-api-key: secret", body=b"{}")
+        assert status(answer) == 502 and b"ConnectError" in answer.body
+        assert len(upstream.requests) == 3
+
+
+def test_events_pass_one_by_one_through_tls(gateway):
+    """Nothing waits for a record to fill."""
+    heard = threading.Event()
+
+    def script(wire, request):
+        wire.stream_head()
+        for n in range(3):
+            wire.chunk(b"data: %d\n\n" % n)
+            assert heard.wait(10)
+            heard.clear()
+        wire.end()
+
+    with secured(script) as upstream:
+        environment = {"NODE_EXTRA_CA_CERTS": str(CERTIFICATE)}
+        served = gateway(f"https://127.0.0.1:{upstream.port}", environment=environment)
+        with dial(served.port) as wire:
+            wire.send(b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert wire.head() is not None
+            for n in range(3):
+                assert wire.exactly(int(wire.line_end(b"\r\n"), 16) + 2) == b"data: %d\n\n\r\n" % n
+                heard.set()
+            assert wire.chunks() == b""
+
+
+def test_tls_through_a_tunnel(gateway):
+    """The proxy opens the tunnel and sees nothing of what passes."""
+    with secured() as upstream:
+        seen = []
+
+        def script(wire, request):
+            seen.append(request.line)
+            wire.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            with socket.create_connection(("127.0.0.1", upstream.port)) as other:
+                shovel(wire.socket, other, seen)
+
+        with RawUpstream(script) as proxy:
+            served = gateway(
+                f"https://localhost:{upstream.port}",
+                environment={
+                    "NODE_EXTRA_CA_CERTS": str(CERTIFICATE),
+                    "https_proxy": f"http://127.0.0.1:{proxy.port}",
+                },
+            )
+            assert ask(served.port, b"POST /x", b"x-api-key: in-the-clear", body=b"{}").body == b"ok"
+            served.live.stop()
+            assert until(lambda: not served.live.is_alive)
+        assert seen[0] == b"CONNECT localhost:%d HTTP/1.1" % upstream.port
+        assert len(seen) > 2 and not any(b"in-the-clear" in piece for piece in seen)
+
+
+def shovel(one, other, seen):
+    """Pass bytes both ways until one side ends."""
+    while True:
+        ready, _, _ = select.select([one, other], [], [], 10)
+        if not ready:
+            return
+        for source in ready:
+            piece = source.recv(65536)
+            if not piece:
+                return
+            seen.append(piece)
+            (other if source is one else one).sendall(piece)
+
+
+def test_a_socks_proxy_is_used(gateway):
+    """By name: the proxy resolves it."""
+    asked = []
+
+    def relay(listener, port):
+        with listener, listener.accept()[0] as connection, socket.create_connection(("127.0.0.1", port)) as other:
+            assert connection.recv(3) == b"\x05\x01\x00"
+            connection.sendall(b"\x05\x00")
+            asked.append(connection.recv(262))
+            connection.sendall(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+            shovel(connection, other, [])
+
+    with RawUpstream() as upstream:
+        listener = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=relay, args=(listener, upstream.port), daemon=True)
+        thread.start()
+        environment = {"ALL_PROXY": f"socks5h://127.0.0.1:{listener.getsockname()[1]}"}
+        served = gateway("http://api.example:81", environment=environment)
+        assert ask(served.port, b"GET /x").body == b"ok"
+        served.live.stop()
+        thread.join(10)
+        assert asked == [b"\x05\x01\x00\x03\x0bapi.example\x00\x51"]
+        assert upstream.requests[0].line == b"GET /x HTTP/1.1"

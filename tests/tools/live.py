@@ -147,8 +147,15 @@ def plain(wire: Wire, request: Request) -> None:
 class RawUpstream:
     """Answers each request by a script; keeps the requests, and counts connections."""
 
-    def __init__(self, script: Script = plain, *, reads_bodies: bool = True) -> None:
+    def __init__(
+        self,
+        script: Script = plain,
+        *,
+        reads_bodies: bool = True,
+        wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection,
+    ) -> None:
         self.script = script
+        self.wrap = wrap
         self.reads_bodies = reads_bodies
         self.requests: list[Request] = []
         self.connections = 0
@@ -189,10 +196,13 @@ class RawUpstream:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            wire = Wire(connection)
-            wire.socket.settimeout(60.0)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._open.discard, connection)
+            stack.enter_context(connection)
             try:
+                connection = stack.enter_context(self.wrap(connection))
+                wire = Wire(connection)
+                wire.socket.settimeout(60.0)
                 while (request := wire.message() if self.reads_bodies else wire.head()) is not None:
                     self.requests.append(request)
                     self.script(wire, request)
@@ -202,8 +212,6 @@ class RawUpstream:
                 pass  # the gateway went away, which scripts that care look at themselves
             except BaseException as error:
                 self.faults.append(error)
-            finally:
-                self._open.discard(connection)
 
 
 # -- client ------------------------------------------------------------------------------------------------------------
