@@ -152,7 +152,7 @@ def test_with_the_default_policy_the_model_is_asked_in_the_gap(place: Place) -> 
     """The ask reads the cache and writes nothing; what it calls spent goes at the next cold request."""
     turns = scripts.reads(place.repo)
     turns[12] = {"tools": [scripts.bash("sleep 3")], "advance_s": 245}  # the ask falls due while the tool runs
-    spent = {"labels": r"^\s*\[?(\d+)", "item": {"i": "$label", "v": "d"}}
+    spent = {"labels": r"^\[(\d+)\] ", "item": {"i": "$label", "needed_by": "none", "verdict": "drop"}}
     ask = {"name": "ask", "match": {"tool_choice": "none"}, "then": "repeat"}
     ask["turns"] = [{"verdicts": spent, "advance_s": scripts.GAP_S}]
     config = load(preset="paid", flags={"min_tokens": 50, "min_inventory": 5, "ask_cap": 40})
