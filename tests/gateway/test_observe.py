@@ -1,9 +1,7 @@
 """Projections: what would have been done to traffic that is only watched, in a memory of its own."""
 
-import json
-from typing import Any
-
 import pytest
+from outputs_session import body
 
 from cg.gateway.events import Fault, Silent
 from cg.gateway.observe import AGE_EVERY, Projection, projected_config
@@ -12,7 +10,6 @@ from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.values import Usage
 
 START = 1_800_000_000.0
-MODEL = "claude-sonnet-5"
 
 
 class Heard(Silent):
@@ -29,26 +26,6 @@ class Heard(Silent):
 
     def fault(self, what: Fault) -> None:
         self.faults.append(what)
-
-
-def body(outputs: int) -> bytes:
-    """A request after so many tool outputs of some 6 KB."""
-    mark = {"cache_control": {"type": "ephemeral"}}
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Look at all of them."}]
-    for n in range(outputs):
-        call = {"type": "tool_use", "id": f"toolu_{n}", "name": "look", "input": {"n": n}}
-        text = "\n".join(f"{n:02d}:{k:03d} record value={k * n}" for k in range(240))
-        messages.append({"role": "assistant", "content": [call]})
-        messages.append(
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": text}]}
-        )
-    last = messages[-1]["content"]
-    if isinstance(last, list):
-        last[-1] |= mark
-    else:
-        messages[-1]["content"] = [{"type": "text", "text": last, **mark}]
-    tool = {"name": "look", "input_schema": {"type": "object"}}
-    return json.dumps({"model": MODEL, "max_tokens": 100, "tools": [tool], "messages": messages}).encode()
 
 
 def watched(projection: Projection, steps: int = 14, wait_before_last: float = 700) -> None:

@@ -7,9 +7,10 @@ only when the script says so, and the gateway reads the same clock.
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,20 @@ def same(one: Seen, other: Seen) -> None:
         assert row == twin
 
 
+def is_booked_whole(seen: Seen) -> None:
+    """The gateway's figures hold every token that the upstream billed, each once: turns, asks and inner calls."""
+    billed: Counter[str] = Counter()
+    for record in seen.everything:
+        if record.get("reply"):
+            usage = usage_of(record["usage"])
+            assert usage is not None
+            billed.update(asdict(usage))
+    booked: Counter[str] = Counter()
+    for tiers in seen.stats["tokens"].values():
+        booked.update(tiers)
+    assert booked == +billed
+
+
 def replaced(seen: Seen) -> list[dict[tuple[str, int], str]]:
     """Of each request what stands in the place of removed outputs."""
     return [
@@ -146,6 +161,7 @@ def test_a_session_of_18_requests_is_the_same_and_costs_less(place: Place) -> No
         assert before.items() <= after.items(), "a removal changed or came back"
     assert through.stats["removed"]["outputs"] == len(left[-1])
     assert through.usd < without.usd
+    is_booked_whole(through)
 
 
 def test_with_the_default_policy_the_model_is_asked_in_the_gap(place: Place) -> None:
@@ -164,6 +180,8 @@ def test_with_the_default_policy_the_model_is_asked_in_the_gap(place: Place) -> 
     assert through.ended.said == scripts.FINAL
     assert through.statuses == [200] * 18
     assert len(replaced(through)[13]) > 0
+    assert through.stats["asks"]["outcomes"] == {"dropped": 1}
+    is_booked_whole(through)
 
 
 def test_a_reply_that_only_expands_is_answered_inside(place: Place) -> None:
@@ -172,6 +190,7 @@ def test_a_reply_that_only_expands_is_answered_inside(place: Place) -> None:
     same(unaided(place, scripts.routes(scripts.hidden_unaided(place.repo)), prompt(place)), through)
     assert through.stats["recoveries"]["hidden"] == {"original": 1}
     assert "cg_expand" not in json.dumps(through.ended.transcript)
+    is_booked_whole(through)
     module = (place.repo / "src" / "mod_01.py").read_text("utf-8").splitlines()
     inner = through.requests[8]["json"]["messages"][-1]["content"]
     assert all(line in json.dumps(inner) for line in (json.dumps(text)[1:-1] for text in module[:104]))
