@@ -1,6 +1,7 @@
 """Figures in the Prometheus text format, version 0.0.4.
 
-Written here since the format is a page and a client library brings a registry, a server and gateways of its own.
+Written here since the format is a page, and the usual client library takes 10 MB of memory and 0.1 s of a start, an
+eighth of what a gateway at rest may take, for a registry, a server and a push gateway that nobody asks for.
 """
 
 import math

@@ -130,6 +130,8 @@ class Metrics:
         amounts: dict[str, float] = {}
         for tier in Tier:
             tokens = getattr(usage, tier.value)
+            if not tokens:
+                continue
             self.figures.add(f.TOKENS, why.value, tier.value, amount=tokens)
             usd = cost_usd(Usage(**{tier.value: tokens}), price)
             if usd:
