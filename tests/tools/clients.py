@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
+import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,12 +65,8 @@ def run_claude(
     assert binary is not None
     home.mkdir(parents=True, exist_ok=True)
     command = [binary, *arguments, "--allowedTools", "Bash,Read,Grep,Glob,Agent,Task"]
-    given = None
-    if prompts is None:
-        command += ["--output-format", "json"]
-    else:
-        command += ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
-        given = "".join(json.dumps({"type": "user", "message": {"role": "user", "content": p}}) + "\n" for p in prompts)
+    streaming = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+    command += ["--output-format", "json"] if prompts is None else streaming
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -79,26 +77,44 @@ def run_claude(
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         **(env or {}),
     }
-    done = subprocess.run(
-        command,
-        cwd=repo,
-        env=environment,
-        input=given if given is not None else "",
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    result = _last_result(done.stdout)
+    exit_code, output, errors = _conversed(command, repo, environment, prompts or [])
+    result = _last_result(output)
     session = str(result.get("session_id", ""))
     return Ended(
-        exit_code=done.returncode,
+        exit_code=exit_code,
         said=result.get("result"),
-        is_error=bool(result.get("is_error", done.returncode != 0)),
+        is_error=bool(result.get("is_error", exit_code != 0)),
         transcript=claude_transcript(home),
-        stderr=done.stderr[-2000:],
+        stderr=errors[-2000:],
         session=session,
     )
+
+
+def _conversed(command: list[str], folder: Path, env: dict[str, str], prompts: list[str]) -> tuple[int, str, str]:
+    """(exit code, output, errors) of a process that is given each prompt once the one before it has its result."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        alarm = threading.Timer(LIMIT_S, process.kill)
+        alarm.start()
+        lines: list[str] = []
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for prompt in prompts:
+                message = {"type": "user", "message": {"role": "user", "content": prompt}}
+                process.stdin.write(json.dumps(message) + "\n")
+                process.stdin.flush()
+                for line in process.stdout:
+                    lines.append(line)
+                    if _last_result(line):
+                        break
+            process.stdin.close()
+            lines += process.stdout
+        alarm.cancel()
+        errors.seek(0)
+        return process.returncode, "".join(lines), errors.read()
 
 
 def _last_result(output: str) -> dict[str, Any]:
