@@ -1,6 +1,7 @@
 """The sweep on live traffic inside a test: no server in front, a scripted upstream behind, and its manual clock."""
 
 import asyncio
+import base64
 import json
 import sys
 from collections import Counter
@@ -15,7 +16,7 @@ from sweeping import output
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
-from fake_upstream import FakeUpstream  # noqa: E402
+from fake_upstream import FakeUpstream
 
 from cg.gateway import events, sse
 from cg.gateway.exchange import Headers, Inbound, Outbound
@@ -180,7 +181,8 @@ class Live:
         return [r for r in self.up.requests if r["path"].split("?")[0] == "/v1/messages"]
 
     def bodies(self, route: str | None = None) -> list[bytes]:
-        return [r["body"].encode() for r in self.sent if route in (None, r.get("route"))]
+        found = [r for r in self.sent if route in (None, r.get("route"))]
+        return [r["body"].encode() if "body" in r else base64.b64decode(r["body_b64"]) for r in found]
 
     @property
     def usd(self) -> float:
