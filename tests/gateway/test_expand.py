@@ -12,14 +12,14 @@ import pytest
 
 pytest.importorskip("httpcore2")
 
-from wired import EXPAND_TOOL, Answer, Talk, expands, find_markers, live, output, scripted, swept  # noqa: E402
+from wired import EXPAND_TOOL, Answer, Talk, expands, find_markers, live, output, scripted, swept
 
-from cg.gateway.events import Fault, Mode, Outcome, Spend  # noqa: E402
-from cg.gateway.upstream import Cut  # noqa: E402
-from cg.sweep.recovery import NEVER_EXISTED  # noqa: E402
-from cg.sweep.store import Limits  # noqa: E402
-from cg.sweep.store_memory import MemoryStore  # noqa: E402
-from cg.sweep.store_sqlite import SqliteStore  # noqa: E402
+from cg.gateway.events import Fault, Mode, Outcome, Spend
+from cg.gateway.upstream import Cut
+from cg.sweep.recovery import NEVER_EXISTED
+from cg.sweep.store import Limits
+from cg.sweep.store_memory import MemoryStore
+from cg.sweep.store_sqlite import SqliteStore
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
 READ = {"name": "Read", "input": {"file_path": "src/new.py"}}
