@@ -254,6 +254,22 @@ def test_what_was_recovered_is_never_removed_again() -> None:
     asyncio.run(session())
 
 
+def test_a_read_that_the_client_will_not_repeat_restores_the_output() -> None:
+    """Clients answer a second read of an unchanged file with a notice; the first output is whole again then, for good."""
+
+    async def session() -> None:
+        async with live(scripted()) as gateway:
+            talk = Talk()
+            await swept(gateway, talk)
+            talk.call("File unchanged since last read. Refer to the earlier result.", path="src/3.py")
+            for _ in range(2):
+                await gateway.post(talk.body() if not _ else talk.say("Go on.").body())
+                assert results_of(gateway.bodies()[-1])["toolu_003"] == output(3)
+                assert len(find_markers(gateway.bodies()[-1].decode())) == 10
+
+    asyncio.run(session())
+
+
 @both
 @pytest.mark.parametrize("fault", [{"kind": "http_error", "status": 529}, {"kind": "gateway"}])
 def test_an_inner_call_that_fails_lets_the_call_pass(stream: bool, fault: dict[str, Any]) -> None:

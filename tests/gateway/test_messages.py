@@ -379,6 +379,32 @@ def test_tokens_are_counted_of_what_would_be_sent() -> None:
     asyncio.run(session())
 
 
+def test_a_refused_count_is_counted_anew_and_revokes_nothing() -> None:
+    """The client gets the count of its own body; what the model has taken before stands."""
+
+    async def session() -> None:
+        async with live([ALL_SPENT, WORK]) as gateway:
+            talk = Talk()
+            await swept(gateway, talk)
+            body = talk.say("Go on.").body()
+            refuse = gateway.up.validator.body
+
+            def picky(found: Any, headers: Any, counting: bool = False) -> None:
+                if counting and "cg_expand" in json.dumps(found):
+                    from fake_upstream import ApiError
+
+                    raise ApiError(400, "no")
+                refuse(found, headers, counting)
+
+            gateway.up.validator.body = picky
+            answer = await gateway.count(body)
+            assert answer.status == 200 and gateway.recorder.resents == [400]
+            await gateway.post(body)
+            assert len(find_markers(gateway.bodies()[-1].decode())) == 11
+
+    asyncio.run(session())
+
+
 def test_an_answer_is_closed_although_nobody_read_it() -> None:
     """A client that goes away before the first byte leaves no connection and arms no timer."""
 

@@ -76,7 +76,7 @@ class Messages:
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The answer to a question for the size of a body: of the one that would be sent in its place."""
         turn = await self._turns.measured(inbound)
-        _, reply = await self._send(turn, outgoing(inbound.headers))
+        _, reply = await self._send(turn, outgoing(inbound.headers), is_counted=True)
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 
     async def settle(self) -> None:
@@ -109,8 +109,9 @@ class Messages:
         if swept.branch is not None:
             self.timers.cancel(turn.thread, swept.branch.branch)
 
-    async def _send(self, turn: Turn, headers: Headers) -> tuple[Turn, Reply]:
-        """The reply to what was sent; if a body of ours is refused, to the client's own."""
+    async def _send(self, turn: Turn, headers: Headers, *, is_counted: bool = False) -> tuple[Turn, Reply]:
+        """The reply to what was sent; if a body of ours is refused, to the client's own. What a body that `is_counted`
+        carries is not revoked for that: the model has not refused it."""
         inbound = turn.inbound
         reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body)
         self._events.upstream(reply.status)
@@ -121,7 +122,7 @@ class Messages:
         reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body)
         self._events.upstream(reply.status)
         self._events.resent(refused)
-        if reply.status < 400:
+        if reply.status < 400 and not is_counted:
             await self._revoked(turn)
         own = replace(turn.swept, body=inbound.body, carries=(), declares=False)
         return replace(turn, swept=own), reply
@@ -149,8 +150,10 @@ class Messages:
         if decoder is None:
             self._events.fault(Fault.UPSTREAM_UNREADABLE)
         if decoder is None or not turn.swept.declares:
-            passed = watched(reply, decoder, lambda message: self._after(turn, message))
-            return Outbound(200, back, passed, reply.close)
+            done = partial(
+                self._after, turn.light(), len(turn.body)
+            )  # nothing that waits for a stream holds its bodies
+            return Outbound(200, back, watched(reply, decoder, done), reply.close)
         rounds = Rounds(turn, headers)
         if not is_stream(reply.headers):
             return await self._whole(turn, reply, decoder, rounds)
@@ -160,7 +163,7 @@ class Messages:
     async def _recovered(self, turn: Turn, stream: Stream) -> AsyncIterator[bytes]:
         async for piece in stream.pieces():
             yield piece
-        self._after(turn, stream.first)
+        self._after(turn, len(turn.body), stream.first)
 
     async def _whole(self, turn: Turn, reply: Reply, decoder: Decoder, rounds: Rounds) -> Outbound:
         """A reply that is no stream: looked at as a whole, and answered here if it only calls our tool."""
@@ -181,21 +184,21 @@ class Messages:
             return Outbound(200, back, _on(bytes(raw), source), reply.close)
         looked_at = bytes(decoded)
         body, message = await self._recovery.in_json(looked_at, rounds)
-        self._after(turn, message)
+        self._after(turn, len(turn.body), message)
         if body is looked_at:
             return Outbound(200, _without(back, b"content-length"), bytes(raw), reply.close)
         return Outbound(200, _as_read(back), body, reply.close)
 
     # -- behind ------------------------------------------------------------------------------------------------------
 
-    def _after(self, turn: Turn, message: Message | None) -> None:
+    def _after(self, turn: Turn, sent_bytes: int, message: Message | None) -> None:
         """The reply has gone out whole: count what it cost, learn from it, and wait for the gap that begins now."""
         usage = message.tiers if message is not None else None
         self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
         self.timers.arm(turn)
         if usage is None or turn.swept.report.reason in ELSEWHERE:
             return
-        self._behind.do(self._turns.run(partial(self._sweep.observe, turn.thread, usage, len(turn.body))))
+        self._behind.do(self._turns.run(partial(self._sweep.observe, turn.thread, usage, sent_bytes)))
 
 
 def _without(headers: Headers, *names: bytes) -> Headers:

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from cg.gateway.clock import Clock
@@ -50,6 +50,11 @@ class Turn:
     @property
     def is_changed(self) -> bool:
         return self.swept.body != self.inbound.body
+
+    def light(self) -> "Turn":
+        """The turn without its bodies, for what only has to remember it."""
+        inbound, swept = replace(self.inbound, body=b""), replace(self.swept, body=b"")
+        return replace(self, inbound=inbound, swept=swept, transcript=None)
 
 
 def as_it_came(inbound: Inbound, now: float, reason: Reason) -> Turn:
