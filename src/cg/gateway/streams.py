@@ -72,8 +72,8 @@ class Stream:
                     yield out
                 self._ended()
                 raise error if isinstance(error, UpstreamError) else Cut("undecodable", is_reset=False) from error
-            message = self._message()
-            calls = self._recovery.to_answer(message, self._rounds) if self._held else []
+            message = of_events(self._events) if self._held else Message()
+            calls = self._recovery.to_answer(message, self._rounds)
             if calls:
                 async for out in self._wait_for(message, calls):
                     yield out
@@ -103,12 +103,13 @@ class Stream:
         decoder = decoder_for(reply.headers) if reply is not None else None
         return (reply, decoder) if reply is not None and decoder is not None else None
 
-    def _message(self) -> Message:
-        return of_events(self._events)
+    def _seen(self) -> Message:
+        """What this reply has said of its usage, without its content: most replies are never read whole."""
+        return of_events(event for event in self._events if sse.type_of(event.raw) in _USAGE)
 
     def _ended(self) -> None:
         """One reply is over."""
-        message = self._message()
+        message = self._seen()
         if self.first is None:
             self.first = message
         else:
@@ -180,7 +181,7 @@ class Stream:
         elif self._is_plain or kind not in _USAGE:
             yield event.raw
         elif kind == b"message_delta":
-            usage = add_usage(self._spent, self._message().usage)
+            usage = add_usage(self._spent, self._seen().usage)
             yield sse.write("message_delta", {**event.data(), "usage": usage})
 
     def _numbered(self, event: sse.Event, kind: bytes) -> bytes:

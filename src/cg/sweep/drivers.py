@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import threading
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from cg.errors import CgError
@@ -74,6 +76,7 @@ class Sweep:
         self._store = store
         self.core = Core(config, prices if prices is not None else PriceTable.default())
         self._known: OrderedDict[str, Thread] = OrderedDict()
+        self._guard = threading.Lock()  # of what is known: one thread's turn pushes another's oldest entry out
 
     def process(
         self,
@@ -205,11 +208,19 @@ class Sweep:
     def state(self, thread: str) -> Thread:
         """What is remembered of a thread."""
         state = self._store.load(thread)
-        self._known[thread] = state
-        self._known.move_to_end(thread)
-        while len(self._known) > REMEMBERED_THREADS:
-            self._known.popitem(last=False)
+        with self._guard:
+            self._known[thread] = state
+            self._known.move_to_end(thread)
+            while len(self._known) > REMEMBERED_THREADS:
+                self._known.popitem(last=False)
         return state
+
+    def _amend(self, thread: str, change: Callable[[Thread], Thread]) -> None:
+        """Know at once what was just written: should the store fail from now on, it has to be replayed without it."""
+        with self._guard:
+            known = self._known.get(thread)
+            if known is not None:
+                self._known[thread] = change(known)
 
     def _sent(self, thread: str, state: Thread, transcript: Transcript, now: float) -> bytes | None:
         branch = self.core.asks_at_request(transcript, state, now)
@@ -251,8 +262,7 @@ class Sweep:
                 return self._freeze(thread, want.removals)
             case Declare():
                 declaration = self._store.declare(thread, want.declaration)
-                if thread in self._known:
-                    self._known[thread] = replace(self._known[thread], declaration=declaration)
+                self._amend(thread, lambda known: replace(known, declaration=declaration))
                 return declaration
             case Fetch():
                 return self._store.fetch(thread, want.key)
@@ -262,12 +272,9 @@ class Sweep:
                 raise TypeError(f"not a want of the store: {type(want).__name__}")
 
     def _freeze(self, thread: str, removals: tuple[Removal, ...]) -> tuple[Removal, ...]:
-        """Freeze, and know it: should the store fail from now on, these have to be replayed without it."""
         standing = self._store.freeze(thread, removals)
-        known = self._known.get(thread)
-        if known is not None:
-            frozen = {**known.removals, **{removal.identity: removal for removal in standing}}
-            self._known[thread] = replace(known, removals=frozen)
+        new = {removal.identity: removal for removal in standing}
+        self._amend(thread, lambda known: replace(known, removals={**known.removals, **new}))
         return standing
 
     def _finish(
@@ -309,11 +316,7 @@ class Sweep:
         store = self._store
         for identity, ending in changes.ended:
             store.end(thread, identity, ending, now)
-            known = self._known.get(thread)
-            if known is not None and identity in known.removals:
-                self._known[thread] = replace(
-                    known, removals={i: r for i, r in known.removals.items() if i != identity}
-                )
+            self._amend(thread, partial(_without, identity))
         for sha256 in changes.expanded:
             store.expand_mark(thread, sha256)
         if changes.pend:
@@ -355,3 +358,8 @@ class Sweep:
         if isinstance(error, StoreError):  # a store that has just kept the request waiting is not asked once more
             return Swept.of(turn, error)
         return self._counted(thread, turn, error)
+
+
+def _without(identity: Identity, known: Thread) -> Thread:
+    """What is known, less a removal that has ended."""
+    return replace(known, removals={i: r for i, r in known.removals.items() if i != identity})
