@@ -1,14 +1,18 @@
 """Our own work on a request is one after the other, within its budget, and never counts the model's time."""
 
 import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 pytest.importorskip("httpcore2")
 
+from sweeping import sweep_of
 from wired import ALL_SPENT, ASKED, VERDICTS, WORK, Live, Talk, live
 
 from cg.gateway.events import Fault
+from cg.sweep.drivers import REMEMBERED_THREADS
 from cg.sweep.ledger import Reason
 
 SLOW_ASK = {
@@ -78,3 +82,18 @@ def test_many_requests_of_one_thread_at_one_time_are_all_served() -> None:
             assert len(gateway.messages._turns._threads) == 0
 
     asyncio.run(session())
+
+
+def test_more_conversations_than_are_remembered_disturb_nobody() -> None:
+    """What is kept for the case that the store fails is bounded, and many threads may push each other's out at once."""
+    sweep, names = sweep_of(), [f"t{n}" for n in range(REMEMBERED_THREADS + 60)]
+    body = Talk().body()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            swept = list(pool.map(lambda name: sweep.process(body, name, 1_800_000_000.0), names * 3))
+    finally:
+        sys.setswitchinterval(before)
+    assert {one.report.reason for one in swept} == {Reason.NOTHING_JUDGED, Reason.RETRY}
+    assert len(sweep._known) == REMEMBERED_THREADS

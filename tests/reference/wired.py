@@ -230,6 +230,7 @@ async def live(
     own = up is None
     if up is None:
         up = FakeUpstream({"routes": routes}, clock="manual", **upstream)
+        up.server.socket.listen(128)  # the default queue of five resets connections that come together
         up.__enter__()
     store = MemoryStore() if store is None else store
     pool = PooledUpstream(up.base_url, environment={})
