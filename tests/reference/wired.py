@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -231,7 +232,8 @@ async def live(
     if up is None:
         up = FakeUpstream({"routes": routes}, clock="manual", **upstream)
         up.server.socket.listen(128)  # the default queue of five resets connections that come together
-        up.__enter__()
+        serving = {"poll_interval": 0.01}  # by default a server takes half a second to notice that it is to stop
+        threading.Thread(target=up.server.serve_forever, kwargs=serving, daemon=True).start()
     store = MemoryStore() if store is None else store
     pool = PooledUpstream(up.base_url, environment={})
     clock, recorder, sweep = ManualClock(up), Recorder(), Sweep(config, store)
