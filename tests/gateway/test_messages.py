@@ -12,6 +12,7 @@ from wired import ALL_SPENT, DECLARATION, WORK, Live, Talk, find_markers, inboun
 
 from cg.gateway.events import Fault, Spend
 from cg.gateway.exchange import first
+from cg.gateway.upstream import UpstreamError
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.values import Ending, Usage
@@ -75,6 +76,27 @@ def test_usage_is_learnt_while_the_reply_passes(stream: bool) -> None:
             assert state.usages == (seen,)
             sent = len(gateway.bodies()[-1])
             assert state.bytes_per_token == pytest.approx(sent / (seen.fresh + seen.write_5m))
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize("top", [{}, {"tools": []}], ids=["with our tool", "without"])
+def test_a_stream_that_is_cut_ends_so_and_is_counted(top: dict[str, Any]) -> None:
+    """All that came goes on, then the same end; its input was charged for, and nothing waits for its gap."""
+
+    async def session() -> None:
+        cut = {"text": "A long answer. " * 20, "fault": {"kind": "cut", "after_events": 5}}
+        async with live([{"name": "work", "turns": [cut], "then": "repeat"}]) as gateway:
+            outbound = await gateway.messages.handle(inbound(Talk(top={"stream": True, **top}).calls(4).body()))
+            pieces = []
+            with pytest.raises(UpstreamError):
+                async for piece in outbound.body:
+                    pieces.append(piece)
+            await outbound.close()
+            assert b"".join(pieces).count(b"event: ") == 5
+            ((why, usage),) = gateway.recorder.usages
+            assert why is Spend.REQUEST and usage is not None and usage.write_5m > 1000
+            assert not len(gateway.messages.timers)
 
     asyncio.run(session())
 

@@ -28,6 +28,7 @@ from cg.gateway.upstream import Reply, Upstream, UpstreamError
 from cg.gateway.watching import watched
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
+from cg.sweep.values import Usage
 
 log = logging.getLogger("cg.gateway")
 REFUSALS = (400, 413)  # rule 11: what a body of ours could be to blame for
@@ -153,7 +154,7 @@ class Messages:
             done = partial(
                 self._after, turn.light(), len(turn.body)
             )  # nothing that waits for a stream holds its bodies
-            return Outbound(200, back, watched(reply, decoder, done), reply.close)
+            return Outbound(200, back, watched(reply, decoder, done, self._spent), reply.close)
         rounds = Rounds(turn, headers)
         if not is_stream(reply.headers):
             return await self._whole(turn, reply, decoder, rounds)
@@ -161,8 +162,12 @@ class Messages:
         return Outbound(200, _as_read(back), self._recovered(turn, stream), stream.close)
 
     async def _recovered(self, turn: Turn, stream: Stream) -> AsyncIterator[bytes]:
-        async for piece in stream.pieces():
-            yield piece
+        try:
+            async for piece in stream.pieces():
+                yield piece
+        except UpstreamError:
+            self._spent(stream.first)
+            raise
         self._after(turn, len(turn.body), stream.first)
 
     async def _whole(self, turn: Turn, reply: Reply, decoder: Decoder, rounds: Rounds) -> Outbound:
@@ -193,12 +198,17 @@ class Messages:
 
     def _after(self, turn: Turn, sent_bytes: int, message: Message | None) -> None:
         """The reply has gone out whole: count what it cost, learn from it, and wait for the gap that begins now."""
-        usage = message.tiers if message is not None else None
-        self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+        usage = self._spent(message)
         self.timers.arm(turn)
         if usage is None or turn.swept.report.reason in ELSEWHERE:
             return
         self._behind.do(self._turns.run(partial(self._sweep.observe, turn.thread, usage, sent_bytes)))
+
+    def _spent(self, message: Message | None) -> Usage | None:
+        """Count what a reply says that it cost; one that was cut has been charged for too."""
+        usage = message.tiers if message is not None else None
+        self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+        return usage
 
 
 def _without(headers: Headers, *names: bytes) -> Headers:

@@ -60,12 +60,15 @@ class Observing:
         if reply.status != 200:
             return Outbound(reply.status, back, reply.stream(), reply.close)
 
-        def done(message: Message | None) -> None:
+        def spent(message: Message | None) -> Usage | None:
             usage = message.tiers if message is not None else None
             self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
-            self._behind.do(self._reckon(inbound, usage, now))
+            return usage
 
-        return Outbound(200, back, watched(reply, decoder_for(reply.headers), done), reply.close)
+        def done(message: Message | None) -> None:
+            self._behind.do(self._reckon(inbound, spent(message), now))
+
+        return Outbound(200, back, watched(reply, decoder_for(reply.headers), done, spent), reply.close)
 
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The upstream's answer."""

@@ -5,19 +5,25 @@ from collections.abc import AsyncIterator, Callable
 from cg.gateway.decoding import Decoder, Undecodable
 from cg.gateway.replies import Message, UsageWatch, of_json
 from cg.gateway.streams import is_stream
-from cg.gateway.upstream import Reply
+from cg.gateway.upstream import Reply, UpstreamError
 
 MAX_JSON_BYTES = 32 * 1024 * 1024  # of a message that is kept to be read at its end
 
 
-async def watched(
-    reply: Reply, decoder: Decoder | None, done: Callable[[Message | None], None]
-) -> AsyncIterator[bytes]:
-    """The reply's own bytes as they come; `done` is told what they say once all have come and gone."""
+Told = Callable[[Message | None], object]
+
+
+async def watched(reply: Reply, decoder: Decoder | None, done: Told, cut: Told) -> AsyncIterator[bytes]:
+    """The reply's own bytes as they come. `done` is told what they say once all have come and gone, or `cut` what they
+    said until their stream failed."""
     watch = _Stream(decoder) if is_stream(reply.headers) else _Json(decoder)
-    async for piece in reply.stream():
-        yield piece
-        watch.look(piece)
+    try:
+        async for piece in reply.stream():
+            yield piece
+            watch.look(piece)
+    except UpstreamError:
+        cut(watch.message())
+        raise
     done(watch.message())
 
 
