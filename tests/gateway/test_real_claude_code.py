@@ -9,7 +9,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -89,10 +89,12 @@ def upstream(script: Any) -> FakeUpstream:
     return FakeUpstream(script, clock="manual", clock_start=START)
 
 
-def unaided(place: Place, script: Any, run: Runs) -> Seen:
-    """Without a gateway."""
+def unaided(
+    place: Place, script: Any, run: Runs, between: Callable[[str], AbstractContextManager[str]] = nullcontext
+) -> Seen:
+    """Without a gateway: straight to the upstream, or through something else that stands `between`."""
     shutil.rmtree(place.home, ignore_errors=True)
-    with upstream(script) as up, relay(up.base_url) as url:
+    with upstream(script) as up, between(up.base_url) as url:
         ended = run(url)
         return Seen(ended, main_requests(up), list(up.requests), {})
 
@@ -109,10 +111,16 @@ def aided(
         return Seen(ended, main_requests(up), list(up.requests), live.stats())
 
 
-def same(one: Seen, other: Seen) -> None:
-    """Both ended alike, as the client tells it and as it keeps it."""
+def ends_alike(one: Seen, other: Seen) -> None:
+    """Both ended alike, as the client tells it."""
     a, b = one.ended, other.ended
     assert (a.exit_code, a.said, a.is_error) == (b.exit_code, b.said, b.is_error), b.stderr
+
+
+def same(one: Seen, other: Seen) -> None:
+    """Both ended alike, as the client tells it and as it keeps it."""
+    ends_alike(one, other)
+    a, b = one.ended, other.ended
     assert len(a.transcript) == len(b.transcript)
     for row, twin in zip(a.transcript, b.transcript, strict=True):
         assert row == twin
@@ -141,9 +149,9 @@ def replaced(seen: Seen) -> list[dict[tuple[str, int], str]]:
 
 
 def test_a_relay_that_does_nothing_changes_nothing(place: Place) -> None:
-    """What is compared below can be compared: two runs without a gateway are the same."""
+    """What is compared below can be compared: two runs of which none had a gateway are the same."""
     script = scripts.routes(scripts.reads(place.repo))
-    same(unaided(place, script, prompt(place)), unaided(place, script, prompt(place)))
+    same(unaided(place, script, prompt(place)), unaided(place, script, prompt(place), relay))
 
 
 def test_a_session_of_18_requests_is_the_same_and_costs_less(place: Place) -> None:
@@ -251,7 +259,7 @@ def test_a_session_that_is_resumed_in_a_new_process_keeps_its_removals(place: Pl
         shutil.rmtree(place.home, ignore_errors=True)
         with upstream(script) as up:
             state = place.root / "state.db"
-            url = partial(address, up, ALL_OLD, state) if is_aided else partial(relay, up.base_url)
+            url = partial(address, up, ALL_OLD, state) if is_aided else partial(nullcontext, up.base_url)
             seen.append(Seen(two_processes(url), main_requests(up), list(up.requests), {}))
     without, through = seen
     same(without, through)
@@ -262,14 +270,16 @@ def test_a_session_that_is_resumed_in_a_new_process_keeps_its_removals(place: Pl
     assert left[7].items() <= left[9].items()
 
 
-FAULTS: dict[str, Any] = {
+FAULTS: dict[str, Any] = {  # 400 and 413 stay: a changed body is refused, and so is the original after it
     "529": {"kind": "http_error", "status": 529},
     "500": {"kind": "http_error", "status": 500},
     "429": {"kind": "http_error", "status": 429, "retry_after": 1},
-    "400": {"kind": "http_error", "status": 400, "times": 2},
-    "413": {"kind": "http_error", "status": 413, "times": 2},
+    "400": {"kind": "http_error", "status": 400, "times": 99},
+    "413": {"kind": "http_error", "status": 413, "times": 99},
     "502 page": {"kind": "gateway"},
     "cut": {"kind": "cut", "after_events": 6},
+    # A reset overtakes bytes that are under way: what the client has seen of the reply by then, and so whether it starts
+    # anew or goes on from there, differs from run to run without a gateway too.
     "reset": {"kind": "cut", "after_events": 6, "how": "rst"},
     "error in stream": {"kind": "sse_error", "after_events": 6},
     "max_tokens": {"kind": "max_tokens", "tokens": 5},
@@ -281,7 +291,9 @@ def test_a_fault_ends_as_it_does_without_the_gateway(place: Place, name: str) ->
     """Retries, ends and messages are the client's own; nothing is removed or asked twice for a retry."""
     script = scripts.routes(scripts.faulty(place.repo, FAULTS[name]))
     without, through = unaided(place, script, prompt(place)), aided(place, script, prompt(place))
-    same(without, through)
+    ends_alike(without, through)
+    if name != "reset":
+        same(without, through)
     assert through.stats["removed"]["outputs"] == 6
 
 

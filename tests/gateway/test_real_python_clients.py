@@ -11,7 +11,6 @@ import pytest
 import scripts
 from clients import Ended, main_requests, run_python
 from fake_upstream import FakeUpstream
-from relay import relay
 from served import gateway
 
 from cg.sweep.config import load
@@ -49,8 +48,8 @@ def test_a_client_gets_the_same_answers_and_keeps_the_same_history(name: str, th
     """Its own tools, errors, pairs and streams among them."""
     if threads == "unsupported" and not name.startswith("runner"):
         pytest.skip("only the tool runner has the provider hold the history")
-    with upstream(threads=threads) as up, relay(up.base_url) as url:
-        without, plain = ran(name, url), main_requests(up)
+    with upstream(threads=threads) as up:
+        without, plain = ran(name, up.base_url), main_requests(up)
     with upstream(threads=threads) as up, gateway(up, CONFIG, state=tmp_path / "state.db") as live:
         through, seen, stats = ran(name, live.url), main_requests(up), live.stats()
     assert without.said
