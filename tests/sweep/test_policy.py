@@ -180,7 +180,7 @@ def test_rule_10_a_fault_inside_the_rules_sends_the_last_frozen_form(monkeypatch
     """Whatever the fault is."""
     sweep = sweep_of()
     body, done = removed_at_cold(sweep)
-    monkeypatch.setattr("cg.sweep.policy.eligible", lambda *_: 1 / 0)
+    monkeypatch.setattr("cg.sweep.policy.new_sizes", lambda *_: 1 / 0)
     assert sweep.process(body + b" ", "t", START + 5000).body == done.body + b" "
     assert caplog.records
 

@@ -106,11 +106,13 @@ def eligible(
     *,
     removed: Container[ToolText] = (),
     asked_messages: int | None = None,
+    is_to_be_shown: bool = True,
 ) -> tuple[tuple[Candidate, ...], Counter[Decline]]:
     """The outputs that may be judged, in body order, and how many were turned away for which reason.
 
-    What is already removed, in this thread or as the caller knows (`removed`), is neither. With `asked_messages`, the length of the history that the asked model is going
-    to read, outputs behind it are turned away: their lines alone cannot be judged.
+    What is already removed, in this thread or as the caller knows (`removed`), is neither. With `asked_messages`, the
+    length of the history that the asked model is going to read, outputs behind it are turned away: their lines alone
+    cannot be judged. Candidates that nobody `is_to_be_shown` have no locator, which takes longer to make than the rest.
     """
     declines: Counter[Decline] = Counter()
     found: list[tuple[ToolText, str, float]] = []
@@ -134,7 +136,7 @@ def eligible(
     if not found:
         return (), declines
     turns = turns_up_to(transcript.roles)
-    words = locators(transcript, {text.tool_use_id for text, _, _ in found})
+    words = locators(transcript, {text.tool_use_id for text, _, _ in found}) if is_to_be_shown else {}
     return tuple(
         Candidate(text, tool, words.get(text.tool_use_id, "unknown call"), tokens, turns[-1] - turns[text.message])
         for text, tool, tokens in found

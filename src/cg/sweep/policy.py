@@ -199,9 +199,12 @@ class Core:
     def _candidates(self, work: Work, *, waiting: bool) -> tuple[Candidate, ...]:
         """The outputs that may be judged; with `waiting`, those that were judged already and wait to be applied."""
         thread, config = work.thread, self.config
+        if waiting and not thread.pending:
+            return ()
         if waiting:  # judged already: the floor decides who is asked about, and the ratio it counts with moves on
             thread, config = replace(thread, pending={}), replace(config, min_tokens=0)
-        found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen)
+        asks = self.config.judge == "model" and not waiting
+        found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=asks)
         return tuple(c for c in found if not waiting or c.text.identity in work.thread.pending)
 
     def _drops(
@@ -259,9 +262,12 @@ class Core:
         config: Config | None = None,
         *,
         removed: Container[ToolText] = (),
+        is_to_be_shown: bool = True,
     ) -> tuple[Candidate, ...]:
         """The outputs that may be judged at all; one that a client's "unchanged" notice leans on would only come back."""
-        found, declines = eligible(transcript, thread, config or self.config, ratio(thread), removed=removed)
+        found, declines = eligible(
+            transcript, thread, config or self.config, ratio(thread), removed=removed, is_to_be_shown=is_to_be_shown
+        )
         tally.declines.update(declines)
         leaned = set(recovery.leaned_on(transcript)) if found else set()
         free = tuple(c for c in found if c.text.identity not in leaned)
