@@ -139,6 +139,35 @@ def test_a_timeout_ends_the_check_and_all_that_it_started(tmp_path: Path) -> Non
     assert all(has_ended(int(pid)) for pid in pids.read_text().split())
 
 
+# Starts a child that would outlive it and holds its input open, notes it, and answers at once.
+LEAVES = (
+    "import subprocess, sys;"
+    "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(120)']);"
+    "open(sys.argv[1], 'w').write(str(p.pid)); sys.exit(int(sys.argv[2]))"
+)
+
+
+@POSIX
+@pytest.mark.parametrize(("status", "answer"), [(0, Answer.FOUND), (1, Answer.NOT_THIS)])
+def test_an_answer_ends_all_that_the_check_started(tmp_path: Path, status: int, answer: Answer) -> None:
+    """What a check leaves behind neither lives on nor delays the answer, though it holds an unread input open."""
+    pid = tmp_path / "pid"
+    assert CommandCheck(python(LEAVES, str(pid), str(status)), 30)(SUBJECT) is answer
+    assert has_ended(int(pid.read_text()))
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="without waitid a forgotten status reads as 0")
+def test_a_status_that_the_system_forgot_is_no_answer(valid: Any) -> None:
+    """Where ended children are not reported, "found" would be a guess."""
+    code = (
+        "import runpy, signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+        "runpy.run_module('cg.hints.cli', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code, "--verify", python("raise SystemExit(0)")]
+    result = subprocess.run(command, input=json.dumps(valid).encode(), capture_output=True, timeout=60, check=False)
+    assert (result.returncode, json.loads(result.stdout)["result"], result.stderr) == (4, "incomplete", b"")
+
+
 @POSIX
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ending_the_run_ends_the_check(valid: Any, tmp_path: Path, number: int, exit_code: int) -> None:

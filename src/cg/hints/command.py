@@ -2,23 +2,30 @@
 
 import json
 import os
+import select
 import shlex
 import shutil
 import signal
 import subprocess
+import time
 from contextlib import suppress
 
 from cg.hints.refusal import Code, Refusal
 from cg.hints.verify import Answer, Subject
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Process = subprocess.Popen[bytes]
+
 _ANSWERS = {0: Answer.FOUND, 1: Answer.NOT_THIS}  # any other status, a signal included, is a failed check
+_SHORTEST_S, _LONGEST_S = 0.0005, 0.05  # between two looks at a process, doubling: quick answers stay quick
 
 
 class CommandCheck:
     """Runs `command`, split by shell rules but never given to a shell, once a candidate.
 
     Its output is thrown away: the streams of the caller carry answers only. What it starts shares its process group,
-    and the whole group is killed when the time is up or the run is interrupted.
+    and the whole group is killed when it has answered, when the time is up, and when the run is interrupted.
     """
 
     def __init__(self, command: str, timeout_s: float) -> None:
@@ -40,24 +47,67 @@ class CommandCheck:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                bufsize=0,
                 start_new_session=os.name == "posix",
             )
         except (OSError, ValueError):  # ValueError: a NUL in an argument
             return Answer.FAILED
         try:
-            process.communicate(body, timeout=self._timeout_s)
-        except subprocess.TimeoutExpired:
-            return Answer.FAILED
+            status = _status(process, body, self._timeout_s)
         finally:
-            if process.returncode is None:
-                _kill_group(process)
-        return _ANSWERS.get(process.returncode, Answer.FAILED)
+            _end(process)
+        return Answer.FAILED if status is None else _ANSWERS.get(status, Answer.FAILED)
 
 
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that has not been waited for, so that its id is still its own, and all that it started."""
+def _status(process: "Process", body: bytes, timeout_s: float) -> int | None:
+    """The exit status, negative for a signal, of a process that is given `body`; None if the time is up or nobody knows.
+
+    Where there are process groups it ends when the process does, even if something that it left behind still holds its
+    input open.
+    """
+    if os.name != "posix":
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(body, timeout=timeout_s)
+        return process.returncode
+    assert process.stdin is not None
+    end, pause_s, left, pipe = time.monotonic() + timeout_s, _SHORTEST_S, memoryview(body), process.stdin.fileno()
+    os.set_blocking(pipe, False)
+    while True:
+        if left:
+            with suppress(BlockingIOError):
+                try:
+                    left = left[os.write(pipe, left) :]
+                    pause_s = _SHORTEST_S
+                except BrokenPipeError:  # it answers without reading on
+                    left = left[:0]
+            if not left:
+                process.stdin.close()
+        is_over, status = _look(process)
+        remaining_s = end - time.monotonic()
+        if is_over or remaining_s <= 0:
+            return status
+        select.select([], [pipe] if left else [], [], min(pause_s, remaining_s))
+        pause_s = min(2 * pause_s, _LONGEST_S)
+
+
+def _look(process: "Process") -> tuple[bool, int | None]:
+    """(has it ended, its status); it is not reaped where that can be told apart, so that its id stays its own."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None, process.returncode
+    try:
+        found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # signals of ended children are ignored here: the system forgot the status
+        return True, None
+    if found is None:
+        return False, None
+    return True, found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+def _end(process: "Process") -> None:
+    """End the process, if it has not ended, and all that it started."""
     if os.name == "posix":
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, PermissionError):  # nobody is left; or, on macOS, one that ended
+            os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
     if process.stdin is not None:
