@@ -89,3 +89,16 @@ def test_invalid_utf8_takes_the_records_away() -> None:
     assert describe(b'["' + b"a" * 100 + b'"]').records == 1
     shape = describe(b'["' + b"a" * 100 + b'\xff"]')
     assert (shape.kind, shape.records) == (Kind.JSON_ARRAY, None)
+
+
+def test_records_of_json_lines_are_lines_by_their_ends() -> None:
+    """Blank lines count as nothing; behind the first 8 KiB only the ends of a line are looked at."""
+    lines = [json.dumps({"n": n}) for n in range(1000)]
+    text = "\n\n".join(lines) + "\n"
+    assert (describe(text).kind, describe(text).records) == (Kind.JSON_LINES, 1000)
+    for at, records in ((3, None), (900, 1000)):
+        unread = [*lines[:at], "{no JSON inside}", *lines[at + 1 :]]
+        assert describe("\n\n".join(unread)).records == records
+    for broken in ("no object", '{"n": 1'):
+        assert describe("\n".join([*lines[:900], broken, *lines[901:]])).records is None
+    assert describe("\n".join(lines)[:-1]).records is None

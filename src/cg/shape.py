@@ -38,7 +38,7 @@ _KINDS = tuple(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Kind and sizes of one text; `records` only for whole JSON arrays and JSON lines, else None."""
+    """Kind and sizes of one text; `records`: elements of a JSON array that is valid throughout, lines of JSON lines."""
 
     kind: Kind
     records: int | None
