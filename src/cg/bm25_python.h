@@ -4,6 +4,9 @@
 
 #include <Python.h>
 
+/* unicodedata.normalize, set once on import and kept: looking it up takes longer than folding a short query. */
+static PyObject *bm25_normalize;
+
 /* Bytes of an ASCII str, or NULL for any other; never an error. */
 static const char *bm25_ascii(PyObject *text, Py_ssize_t *n) {
 #ifdef Py_LIMITED_API
