@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -220,6 +221,27 @@ def test_a_bracket_behind_64_others_stands_where_it_is_written() -> None:
     assert decode(broken + "\n" + "[\n" * 100 + f"[{drop(1)}]" + "]" * 100, [0, 1]).drops == (1,)
 
 
+LEADS = st.lists(
+    st.sampled_from(['"[",', '"{",', "[],", "{},", "[", '{"a":', '"a"', "1,", "[1]", '"', "'", "//", "\n", "<", "</think>", ":", "]", "}"]
+                    + [keep(1) + ",", drop(1) + ",", drop(0), f"[{drop(1)}],", '"{\'i\':1,\'verdict\':\'keep\'}",']),
+    min_size=1, max_size=5,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(LEADS, st.sampled_from(["[", '{"a":', '{"verdict":', "[\n"]), st.integers(60, 70), st.data())
+def test_what_stands_between_given_up_brackets_is_read_as_text(
+    pieces: list[str], opener: str, times: int, data: st.DataObject
+) -> None:
+    """Whatever opens there, in strings and comments too, and however far it goes."""
+    pieces.insert(data.draw(st.integers(0, len(pieces))), opener)
+    tail = data.draw(st.sampled_from(["", "]" * 80, "]}" * 40, "x", '"', "...", f"\n[{drop(0)},{drop(1)}]"]))
+    reply = f"[{drop(0)}]\n" + "".join(pieces) * times + tail
+    want = verdict_oracle.decode(reply, [0, 1, 2])
+    assert decode(reply, [0, 1, 2]).to_dict() == want
+    assert in_pieces(reply.encode(), [0, 1, 2], sorted(data.draw(st.lists(st.integers(0, 600), max_size=9)))) == want
+
+
 def test_rows_of_brackets_read_as_the_slow_decoder_reads_them() -> None:
     """Long rows have a short way; it must not show, wherever the row is cut."""
     for reply in (
@@ -338,6 +360,20 @@ def test_threads_feeding_one_decoder_are_told_apart() -> None:
         thread.join()
     decoder.feed(f"\n[{drop(0)}]")
     assert decoder.finish().drops == (0,)
+
+
+def test_a_decoder_holds_the_reply_and_little_more() -> None:
+    """However large the reply is: the buffer has no room in proportion to it."""
+    piece, pieces = b"plain words " * 5_000, 300
+    tracemalloc.start()
+    try:
+        decoder = Decoder([0])
+        for _ in range(pieces):
+            decoder.feed(piece)
+        size_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size_bytes < len(piece) * pieces + 32_768
 
 
 def test_decoding_keeps_no_references() -> None:

@@ -1,6 +1,7 @@
 """Fuzz the compiled decoder against the slow one: equal results, whole and in random pieces, and no wrong drop.
 
 python bench/fuzz/verdict_differential.py --count 1000000 --seed 1
+python bench/fuzz/verdict_differential.py --count 20000 --seed 1 --deep 1      (every reply nests past the limit: slow)
 """
 
 import argparse
@@ -29,14 +30,14 @@ def in_pieces(rng: Random, reply: bytes, labels: list[int]) -> dict:
     return decoder.finish().to_dict()
 
 
-def check(rng: Random) -> tuple[int, int]:
+def check(rng: Random, deep: float) -> tuple[int, int]:
     """One reply; returns (drops found, drops meant)."""
     allowed = None
-    if rng.random() < 0.3:
+    if deep < 1 and rng.random() < 0.3:
         text, labels, allowed = verdict_grammar.meant(rng)
         reply = text.encode()
     else:
-        reply, labels = verdict_grammar.soup(rng), rng.choice(([0, 1, 2], [0], [1, 2], [3, 0, 1], []))
+        reply, labels = verdict_grammar.soup(rng, deep), rng.choice(([0, 1, 2], [0], [1, 2], [3, 0, 1], []))
     got = decode(reply, labels).to_dict()
     want = verdict_oracle.decode(reply, labels)
     assert got == want, f"\nreply  {reply!r}\nlabels {labels}\ngot    {got}\nwant   {want}"
@@ -52,10 +53,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--deep", type=float, default=0.01, help="share of replies that nest past the limit")
     options = parser.parse_args()
     rng, end, done, drops, meant = Random(options.seed), time.monotonic() + options.minutes * 60, 0, 0, 0
     while done < options.count and time.monotonic() < end:
-        found, wanted = check(rng)
+        found, wanted = check(rng, options.deep)
         done, drops, meant = done + 1, drops + found, meant + wanted
         if done % 10_000 == 0:
             print(f"{done} replies, {drops} drops", flush=True)

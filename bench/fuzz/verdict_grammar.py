@@ -74,8 +74,17 @@ def listed(rng: Random, rows: list[str]) -> str:
     return array
 
 
-def soup(rng: Random) -> bytes:
-    """Any bytes, mostly in shapes that come close to an answer."""
+def lead(rng: Random) -> bytes:
+    """What opens a bracket each time that it is repeated, and what stands between it and the next."""
+    if rng.random() < 0.3:
+        return rng.choice((b"[", b"{'a':[", b'["x",[', b"[[],", b'{"verdict":[', b"[{'i':0,'verdict':'drop'},"))
+    pieces = [rng.choice(TOKENS) for _ in range(rng.choice((1, 1, 2, 2, 3, 5)))]
+    pieces.insert(rng.randrange(len(pieces) + 1), rng.choice(("[", "[", '["x",', '{"a":', '{"verdict":')))
+    return rng.choice(("", ",")).join(pieces).encode() + rng.choice((b"", b","))
+
+
+def soup(rng: Random, deep: float = 0.01) -> bytes:
+    """Any bytes, mostly in shapes that come close to an answer; a share of `deep` nests past the limit."""
     parts: list[bytes] = []
     for _ in range(rng.choice((2, 4, 8, 14, 22))):
         kind = rng.random()
@@ -90,9 +99,8 @@ def soup(rng: Random) -> bytes:
         else:
             rows = [written(rng, verdict(rng, k, rng.random() < 0.6)) for k in range(rng.randrange(4))]
             parts.append(listed(rng, rows).encode())
-    if rng.random() < 0.01:
-        deep = rng.choice((b"[", b"{'a':[", b'["x",[', b"[[],", b'{"verdict":[', b"[{'i':0,'verdict':'drop'},"))
-        parts.insert(rng.randrange(len(parts) + 1), deep * rng.choice((40, 64, 65, 70, 140)))
+    if rng.random() < deep:
+        parts.insert(rng.randrange(len(parts) + 1), lead(rng) * rng.choice((40, 64, 65, 70, 100)))
     reply = b"".join(parts)
     if rng.random() < 0.25:
         reply = reply[: rng.randrange(len(reply) + 1)]

@@ -85,7 +85,7 @@ cdef enum:
     TRUNCATED = 1
     UNPARSEABLE = 2
     WITHOUT_GIL = 4096      # bytes; below, letting the lock go costs more than the scan
-    SLACK = 16384           # bytes a growing buffer may stand above its content, or 1/128 of it
+    SLACK = 16384           # bytes a growing buffer may stand above its content; the C library moves pages, not bytes
 
 cdef enum Reason:
     NO_REASON, WAS_CUT, MALFORMED, EMPTY, NO_JSON, NO_VERDICT, LONE_OBJECT, LIMIT
@@ -251,32 +251,37 @@ cdef class Parser:
             raise ValueError("this decoder has finished")
         return 0
 
-    cdef int append(self, const char *start, size_t size) except -1:
-        """Put a piece behind the bytes so far."""
+    cdef bint append(self, const char *start, size_t size) noexcept nogil:
+        """Put a piece behind the bytes so far; 0 without memory."""
         cdef size_t need = self.machine.n + size, room
         cdef void *grown
         if need < size:
-            raise MemoryError("a reply past the address space")
+            return 0
         if need > self.room:
-            room = need + max(<size_t>SLACK, need >> 7) if self.room else need + 256
+            room = need + SLACK if self.room else need + 256
             grown = PyMem_RawRealloc(self.buffer, room)
             if grown is NULL:
-                raise MemoryError(f"a reply of {need} bytes")
+                return 0
             self.buffer, self.room = <uint8_t *>grown, room
         memcpy(self.buffer + self.machine.n, start, size)
         self.machine.s = self.buffer
         self.machine.n = need
-        return 0
+        return 1
 
-    cdef int run(self, size_t size, bint is_final) except -1:
-        cdef int result
-        if size < WITHOUT_GIL:
-            result = machine_run(&self.machine, is_final)
+    cdef bint read(self, const char *start, size_t size, bint is_final) noexcept nogil:
+        """Take one more piece and read on; 0 without memory."""
+        return (size == 0 or self.append(start, size)) and machine_run(&self.machine, is_final) == 0
+
+    cdef int run(self, const char *start, size_t size, bint is_final) except -1:
+        """The same without the GIL, copying included, where there is enough to do."""
+        cdef bint ok
+        if size + self.machine.n - self.machine.at < WITHOUT_GIL:
+            ok = self.read(start, size, is_final)
         else:
             with nogil:
-                result = machine_run(&self.machine, is_final)
-        if result < 0:
-            raise MemoryError("the verdicts of a reply")
+                ok = self.read(start, size, is_final)
+        if not ok:
+            raise MemoryError(f"a reply of {self.machine.n + size} bytes")
         return 0
 
     def feed(self, chunk):
@@ -286,9 +291,7 @@ cdef class Parser:
         _held = view(chunk, &start, &size)
         self.take()
         try:
-            if size:
-                self.append(start, size)
-                self.run(size, False)
+            self.run(start, size, False)
         finally:
             guard_give(&self.guard)
 
@@ -297,7 +300,7 @@ cdef class Parser:
         self.take()
         try:
             self.is_open = False
-            self.run(self.machine.n - self.machine.at, True)
+            self.run(NULL, 0, True)
             return judged(&self.machine)
         finally:
             guard_give(&self.guard)
@@ -308,7 +311,7 @@ cdef class Parser:
         cdef Py_ssize_t size = 0
         _held = view(reply, &start, &size)
         self.machine.s, self.machine.n = <const uint8_t *>start, size
-        self.run(size, True)
+        self.run(NULL, 0, True)
         return judged(&self.machine)
 
 

@@ -5,7 +5,7 @@
 #include "verdict_answer.h"
 #include "verdict_scan.h"
 
-enum { MAX_LEVELS = 64, FRAMES = 2 * MAX_LEVELS };
+enum { MAX_LEVELS = 64 };      /* a power of two: the frames of a deck are a ring */
 
 /* Work spent again behind stray quotes and deep brackets may be this many times the bytes before it; ordinary and
    hostile replies stay under 70, past it the reply is given up with reason `limit`. */
@@ -38,15 +38,33 @@ typedef struct {            /* bare verdict objects in text */
     uint8_t may_answer;
 } Run;
 
+/* The open brackets of one candidate. The positions are NOWHERE where there is none in it (R7, R8). */
+typedef struct {
+    Frame *frame;           /* [MAX_LEVELS], a ring */
+    unsigned base, depth;   /* where the outermost stands, and how many are open */
+    size_t last_string, last_content;
+    size_t last_objection;  /* of a verdict object that one of the frames lists */
+} Deck;
+
+typedef struct {            /* a candidate that nested too deep, while what stands before its second bracket is read as text */
+    Deck deck;
+    size_t at;              /* where reading it stood */
+    size_t next;            /* its second bracket, which starts the candidate that goes on from there */
+} Shelf;
+
+/* With strings that hold brackets, several ways of reading the same bytes take turns; this many of them may wait. */
+enum { SHELVES = 3 };
+
 typedef struct {
     const uint8_t *s;       /* the bytes so far; may move between two calls */
     size_t n, at;
     size_t token;           /* where the open string or word starts */
-    size_t last_string, last_content;       /* NOWHERE, or positions in this candidate (R7, R8) */
     size_t reworked;
-    Frame *frame;           /* [FRAMES] */
-    int base, depth;        /* the open brackets are frame[base .. base + depth) */
-    size_t shelf_at;        /* where reading stood when a candidate was given up; NOWHERE: nothing on the shelf */
+    Frame *frames;          /* of all decks */
+    Deck open;              /* the candidate that is being read */
+    Shelf shelf[SHELVES];   /* the first `shelved` are in use */
+    int shelved;
+    size_t shelf_next;      /* the least `next` of those, or NOWHERE */
     Offer offer;
     Run run;
     Claim best;
@@ -56,7 +74,9 @@ typedef struct {
     uint8_t mode, after_break, broke, gave_up, saw_bracket, saw_verdict, ended_inside, is_out_of_memory;
 } Machine;
 
-static inline Frame *top_of(Machine *m) { return m->frame + m->base + m->depth - 1; }
+/* The open bracket of a level, from 0. */
+static inline Frame *frame_of(const Deck *d, unsigned level) { return d->frame + ((d->base + level) & (MAX_LEVELS - 1)); }
+static inline Frame *top_of(Machine *m) { return frame_of(&m->open, m->open.depth - 1); }
 
 static void frame_release(Machine *m, Frame *f) {
     tally_free(&m->offer, f->tally);
@@ -65,19 +85,15 @@ static void frame_release(Machine *m, Frame *f) {
     rows_drop(&m->offer, &f->objections);
 }
 
-static void frames_release(Machine *m) {
-    for (int k = 0; k < m->depth; k++) frame_release(m, m->frame + m->base + k);
-    m->base = m->depth = 0;
-    m->shelf_at = NOWHERE;
+static void deck_clear(Machine *m, Deck *d) {
+    for (unsigned k = 0; k < d->depth; k++) frame_release(m, frame_of(d, k));
+    d->base = d->depth = 0;
+    d->last_string = d->last_content = d->last_objection = NOWHERE;
 }
 
 /* A new open bracket on top; the caller checked the level. */
 static inline Frame *frame_push(Machine *m, int is_object) {
-    if (m->base + m->depth == FRAMES) {
-        memmove(m->frame, m->frame + m->base, (size_t)m->depth * sizeof(Frame));
-        m->base = 0;
-    }
-    m->depth++;
+    m->open.depth++;
     Frame *f = top_of(m);
     f->start = m->at;
     f->items = 0;

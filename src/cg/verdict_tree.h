@@ -101,17 +101,20 @@ static inline int action_of(const Frame *f) {
 }
 
 /* R11: a complete verdict object that keeps or refuses its label objects to a drop of it, wherever it stands. */
-static void object_to(Machine *m, Rows *objections, const Frame *f) {
-    int action = action_of(f);
-    uint32_t row = f->label_kind == LABEL_INTEGER ? row_of(&m->offer, f->label) : NO_ROW;
-    if (row != NO_ROW && (action == KEEP || action == REFUSED)) rows_add(&m->offer, objections, row);
+static inline void object_to(Machine *m, Rows *objections, int action, uint32_t row) {
+    if (row != NO_ROW && (action == KEEP || action == REFUSED) && rows_add(&m->offer, objections, row))
+        m->open.last_objection = m->at;
+}
+
+static inline uint32_t row_named(Machine *m, const Frame *f) {
+    return f->label_kind == LABEL_INTEGER ? row_of(&m->offer, f->label) : NO_ROW;
 }
 
 /* Count a complete verdict object; -1 without memory. */
 static int tally_object(Machine *m, Tally **where, Rows *objections, const Frame *f) {
     Offer *o = &m->offer;
     int action = action_of(f);
-    uint32_t row = f->label_kind == LABEL_INTEGER ? row_of(o, f->label) : NO_ROW;
+    uint32_t row = row_named(m, f);
     Tally *t = *where;
     Entry *e;
     if (!t && !(t = *where = tally_new(o))) return -1;
@@ -122,7 +125,7 @@ static int tally_object(Machine *m, Tally **where, Rows *objections, const Frame
         if (f->label_kind == LABEL_INTEGER && o->n && f->label == o->label[o->n - 1] + 1) t->names_past_end = 1;
         return 0;
     }
-    if (action == KEEP || action == REFUSED) rows_add(o, objections, row);
+    object_to(m, objections, action, row);
     if ((e = tally_find(t, row))) {
         t->duplicates++;
         if (e->action != action) e->action = CONFLICT;
@@ -149,7 +152,7 @@ static Claim claim_of(Machine *m, Frame *f, int how, int level, size_t close) {
         if (how == CUT) claim.tier = f->had_object ? 1 : f->items ? 0 : 3;
         else if (how == CLOSED && f->items == 0) {
             if (level == 0) claim.tier = is_index_or_box(m->s, f->start, close) ? 0 : 1;
-            else claim.tier = (f - 1)->is_object ? 3 : 0;
+            else claim.tier = frame_of(&m->open, (unsigned)level - 1)->is_object ? 3 : 0;
         }
     }
     f->tally = NULL;
@@ -169,7 +172,7 @@ static int may_answer(Machine *m, size_t root) { return !m->after_break || is_fi
 /* The candidate's outermost bracket closed at m->at - 1. */
 static int root_closed(Machine *m, Frame *f) {
     m->mode = IN_TEXT;
-    m->depth = m->base = 0;
+    m->open.depth = m->open.base = 0;
     if (f->is_object && f->is_verdict) {
         if (!m->run.tally) m->run.may_answer = !m->after_break;
         return tally_object(m, &m->run.tally, &m->run.objections, f);
@@ -187,18 +190,18 @@ static int close_top(Machine *m) {
         rows_drop(&m->offer, &f->objections);
         f->saw_verdict = 1;
     } else if (!f->is_object && (f->tally || f->items == 0)) {
-        Claim claim = claim_of(m, f, CLOSED, m->depth - 1, m->at - 1);
+        Claim claim = claim_of(m, f, CLOSED, (int)m->open.depth - 1, m->at - 1);
         claim_merge(&m->offer, &f->best, &claim);
     }
-    if (m->depth == 1) return root_closed(m, f);
-    m->depth--;
-    under = f - 1;
+    if (m->open.depth == 1) return root_closed(m, f);
+    m->open.depth--;
+    under = top_of(m);
     under->saw_verdict |= f->saw_verdict;
     if (f->best.tier) claim_merge(&m->offer, &under->best, &f->best);
     rows_move(&m->offer, &under->objections, &f->objections);
     if (under->is_object) {
         Value v = {f->start, m->at, CONTAINER};
-        if (f->is_object && f->is_verdict) object_to(m, &under->objections, f);
+        if (f->is_object && f->is_verdict) object_to(m, &under->objections, action_of(f), row_named(m, f));
         record_value(m, under, &v);
         under->expect = AFTER_MEMBER;
         return 0;
@@ -210,12 +213,12 @@ static int close_top(Machine *m) {
 
 /* R6: read off what an unfinished candidate still says, in order of closing; the innermost open array comes last. */
 static void unfinished(Machine *m, int how) {
-    Frame *root = m->frame + m->base, *innermost = NULL;
-    int answers = may_answer(m, root->start), level = 0, k;
-    for (k = 0; k < m->depth; k++) {
-        Frame *f = root + k;
+    Frame *innermost = NULL;
+    int answers = may_answer(m, frame_of(&m->open, 0)->start), level = 0;
+    for (unsigned k = 0; k < m->open.depth; k++) {
+        Frame *f = frame_of(&m->open, k);
         if (f->is_object && f->is_verdict) break;
-        if (!f->is_object) { innermost = f; level = k; }
+        if (!f->is_object) { innermost = f; level = (int)k; }
         frame_keep(m, f, answers);
     }
     if (!innermost || !answers) return;
@@ -225,110 +228,51 @@ static void unfinished(Machine *m, int how) {
 
 /* The run that stands before an unfinished candidate (R6). */
 static void run_before(Machine *m, int how) {
-    Frame *root = m->frame + m->base;
+    const Frame *root = frame_of(&m->open, 0);
     run_end(m, root->is_object && root->is_named ? how : CLOSED);
 }
 
-/* Go back from m->at to `at` in text (R8), unless too much was read again already. */
+/* Bytes from..to are read a second time; 0 if that was too much in all. */
+static inline int read_again(Machine *m, size_t to, size_t from) {
+    m->reworked += to - from;
+    if (m->reworked <= REWORK_FREE || m->reworked / REWORK <= to) return 1;
+    m->mode = GIVEN_UP;
+    return 0;
+}
+
+/* Go back from m->at to `at` in text (R8). */
 static inline int go_back(Machine *m, size_t at) {
-    size_t broke = m->at;
-    m->at = at;
     m->mode = IN_TEXT;
-    m->reworked += broke - at;
-    if (m->reworked > REWORK_FREE && m->reworked / REWORK > broke) m->mode = GIVEN_UP;
+    read_again(m, m->at, at);
+    m->at = at;
     return STEP;
 }
 
 static int resume(Machine *m, size_t at) {
-    frames_release(m);
+    deck_clear(m, &m->open);
     return go_back(m, at);
 }
 
 /* A syntax error at m->at. */
 static int broken(Machine *m, int how) {
-    int has_content = m->last_content != NOWHERE;
+    int has_content = m->open.last_content != NOWHERE;
     run_before(m, how);
     if (how != TEMPLATE) {
         unfinished(m, how);
         if (has_content) m->after_break = m->broke = 1;
     }
-    return resume(m, !has_content && m->last_string != NOWHERE ? m->last_string + 1 : m->at);
+    return resume(m, !has_content && m->open.last_string != NOWHERE ? m->open.last_string + 1 : m->at);
 }
 
 /* The reply ends at m->n inside a candidate. */
 static int cut(Machine *m) {
     int in_string = m->mode == IN_DOUBLE || m->mode == IN_SINGLE || m->mode == IN_CURLY;
-    int again = in_string && m->last_content == NOWHERE;
+    int again = in_string && m->open.last_content == NOWHERE;
     m->ended_inside = 1;
     run_before(m, CUT);
     unfinished(m, CUT);
     m->at = m->n;
-    return resume(m, again ? m->last_string + 1 : m->n);
-}
-
-/* The outermost bracket is gone; the one inside it starts the candidate. */
-static void root_given_up(Machine *m) {
-    Frame *root = m->frame + m->base;
-    size_t start = root[1].start;
-    frame_release(m, root);
-    m->base++;
-    m->depth--;
-    if (m->last_content != NOWHERE && m->last_content < start) m->last_content = NOWHERE;
-    if (m->last_string != NOWHERE && m->last_string < start) m->last_string = NOWHERE;
-}
-
-/* A long row of '[' at m->at, all brackets open so far standing in the same row: only its last MAX_LEVELS matter, as each
-   of the others would be given up in turn. Without this a megabyte of '[' costs a frame a byte. */
-static void skip_row(Machine *m) {
-    const Frame *root = m->frame + m->base;
-    size_t first = m->at - MAX_LEVELS, end;
-    if (root->start != first || opener_row(m->s, first, m->at) != m->at) return;
-    end = opener_row(m->s, m->at, m->n);
-    if (end - m->at <= MAX_LEVELS) return;
-    frames_release(m);
-    m->last_string = m->last_content = NOWHERE;
-    for (m->at = end - MAX_LEVELS; m->at < end; m->at++) frame_push(m, 0);
-}
-
-/* More than MAX_LEVELS: the outermost bracket is given up and scanning resumes behind it (R8). If the next opener there is
-   the next open bracket, nothing need be read again; otherwise the brackets wait on the shelf for the scan to meet them. */
-static int too_deep(Machine *m) {
-    Frame *root = m->frame + m->base;
-    const size_t was = m->at;
-    run_end(m, CLOSED);
-    m->gave_up = 1;
-    if (m->last_content != NOWHERE) m->after_break = 1;
-    if (m->s[m->at] == '[') {
-        skip_row(m);
-        if (m->at != was) return STEP;
-    }
-    if (root[1].start - root->start <= 32 && opener_plain(m->s, root->start + 1, root[1].start) == root[1].start) {
-        root_given_up(m);
-        frame_push(m, m->s[m->at] == '{');
-        m->at++;
-        return STEP;
-    }
-    m->shelf_at = m->at;
-    m->at = root->start + 1;
-    m->mode = IN_TEXT;
-    return STEP;
-}
-
-/* The scan met an opener at m->at: 1 if it is the next bracket on the shelf, which is then read on from where it stood. */
-static int taken_from_shelf(Machine *m) {
-    Frame *root = m->frame + m->base;
-    if (m->shelf_at == NOWHERE) return 0;
-    if (m->depth < 2 || root[1].start != m->at) {
-        size_t was = m->at;
-        m->at = m->shelf_at;
-        resume(m, was);
-        return 0;
-    }
-    root_given_up(m);
-    m->at = m->shelf_at;
-    m->shelf_at = NOWHERE;
-    m->mode = BETWEEN_TOKENS;
-    return 1;
+    return resume(m, again ? m->open.last_string + 1 : m->n);
 }
 
 #endif
