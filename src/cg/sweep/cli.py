@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from cg import __version__
 from cg.errors import CgError
@@ -27,9 +27,15 @@ READ_BYTES = 1024 * 1024
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 done, 2 refused, 3 nothing to expand."""
-    arguments = _parser().parse_args(argv)
+Commands = Any  # what `add_subparsers` gives; argparse has no public name for it
+
+
+def main(argv: Sequence[str] | None = None, more: Sequence[Callable[[Commands], None]] = ()) -> int:
+    """Run one command; returns its exit code: 0 done, 2 refused, 3 nothing to expand.
+
+    Each of `more` adds commands of another part.
+    """
+    arguments = _parser(more).parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)
@@ -42,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_REFUSED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cg-sweep",
         description="Take spent tool outputs out of an agent's requests when that is paid for.",
@@ -81,6 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--check", action="store_true", help="say only whether it is valid")
     _config_arguments(check)
     check.set_defaults(command=_config)
+    for register in more:
+        register(commands)
     return parser
 
 

@@ -1,0 +1,45 @@
+"""Every call that a policy makes, through one cache model and onto one row."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from cg.replay.cache_model import Breakpoint, CacheModel, Prompt, prompt_of
+from cg.replay.row import Row
+from cg.sweep.prices import Price, PriceTable
+from cg.sweep.values import Usage
+
+
+class Account:
+    """Prices calls by what the provider's cache holds at their moment."""
+
+    def __init__(self, cache: CacheModel, prices: PriceTable, row: Row) -> None:
+        self._cache, self._table, self.row = cache, prices, row
+        self._prices: dict[str, Price | None] = {}
+
+    def price(self, model: str, at: float) -> Price | None:
+        """The model's price on the day of its first call here."""
+        if model not in self._prices:
+            try:
+                day = datetime.fromtimestamp(at, UTC).date()
+            except (ValueError, OverflowError, OSError):
+                day = None
+            self._prices[model] = self._table.price(model, day)
+        return self._prices[model]
+
+    def call(
+        self, kind: str, model: str, prompt: Prompt, breakpoints: Sequence[Breakpoint], at: float, output: int
+    ) -> Usage:
+        """Make a call: its usage, its entries written and renewed, its price on the row."""
+        seen = self._cache.request(prompt, breakpoints, at)
+        usage = Usage(seen.fresh, seen.read, seen.write_5m, seen.write_1h, output)
+        self.row.bills[kind].add(usage, self.price(model, at))
+        return usage
+
+    def ask(self, model: str, body: bytes, bytes_per_token: float, at: float, output: int) -> Usage:
+        """Send a whole body aside."""
+        prompt, breakpoints = prompt_of(body, bytes_per_token=bytes_per_token)
+        return self.call("ask", model, prompt, breakpoints, at, output)
+
+    def peek(self, prompt: Prompt, breakpoints: Sequence[Breakpoint], at: float) -> Usage:
+        """What a request would read and write, without making it."""
+        return self._cache.peek(prompt, breakpoints, at)

@@ -1,0 +1,67 @@
+"""`cg-sweep`: the sweep's own commands, and `replay`, which prices policies on recorded sessions."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cg.sweep import cli as sweep_cli
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+EXIT_SKIPPED = 3  # the rest was priced
+EXIT_NOTHING = 2  # no session could be read
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command of `cg-sweep`; returns its exit code."""
+    return sweep_cli.main(argv, (register,))
+
+
+def register(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `replay`; what it needs is imported when it runs."""
+    replay = commands.add_parser(
+        "replay",
+        help="price policies side by side on recorded sessions",
+        description="Price policies on recorded sessions: agent-session/1 files, Claude Code logs, or folders of them.",
+        epilog="exit codes: 0 all was read; 2 nothing was, or a refused argument; 3 some was skipped and is named",
+    )
+    add = replay.add_argument
+    add("paths", nargs="+", type=Path, metavar="PATH", help="a session file, or a folder that is searched for them")
+    add(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="none, classic, paid, cold, mask-all-but-k, drop-all; repeat for several (default: all); paid/index names a judge",
+    )
+    add(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="who judges for paid and classic: oracle (default), oracle:80/10, recency, index, replies; repeat for several",
+    )
+    add("--keep", type=int, default=None, metavar="K", help="newest outputs that a mask, or recency, keeps (10)")
+    add("--replies", type=Path, metavar="DIR", help="recorded replies for the judge replies: DIR/SESSION/001.txt ...")
+    add("--verdict-tokens", type=int, default=None, metavar="N", help="output tokens that a verdict costs (60)")
+    add("--ttl", choices=("auto", "5m", "1h"), default="auto", help="cache lifetime (auto: as recorded, else 5m)")
+    add("--prices", type=Path, metavar="FILE", help="TOML of prices by model, over the published ones")
+    add("--fixed-tokens", type=int, default=None, metavar="N", help="size of tools and system prompt, where logs say none")
+    add("--jobs", type=int, default=1, metavar="N", help="worker processes (1: none)")
+    add("--json", action="store_true", help="print JSON in place of the table")
+    add("--html", type=Path, metavar="FILE", help="write a report with plots, one file that needs nothing else")
+    add("--no-progress", action="store_true", help="no progress line on stderr")
+    replay.set_defaults(command=_replay)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from cg.replay.command import replay_command
+
+    return replay_command(arguments, sys.stdout, sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

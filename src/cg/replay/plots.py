@@ -1,0 +1,217 @@
+"""Plots of a replay as SVG text, made of rectangles, lines and words alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from math import ceil, floor, log10
+
+from cg.replay.row import TIERS, units_of
+from cg.replay.trace import Trace, cost
+from cg.sweep.values import Usage
+
+WIDTH, LEFT, RIGHT = 920, 150, 20
+PLOT = WIDTH - LEFT - RIGHT
+COLUMNS = 230  # bars in a plot: more requests than this share bars
+
+BANDS = ("read", "write", "fresh", "output", "aside")
+WORDS = {
+    "read": "cache reads",
+    "write": "cache writes",
+    "fresh": "fresh input",
+    "output": "output",
+    "aside": "asks, pings, expansions",
+}
+
+
+def svg(height: float, parts: Iterable[str], label: str) -> str:
+    """A drawing that scales with the page; `label` is read out where it cannot be seen."""
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">' + "".join(parts) + "</svg>"
+    )
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
+    shown = f"<title>{escape(title)}</title>" if title else ""
+    shape = f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0):.2f}" height="{max(height, 0):.2f}" class="{kind}"'
+    return f"{shape}>{shown}</rect>" if shown else f"{shape}/>"
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" class="{kind}"/>'
+
+
+def words(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    return f'<text x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
+
+
+def ticks(top: float, n: int = 4) -> list[float]:
+    """Round values from 0 up to about `top`."""
+    if top <= 0:
+        return [0.0]
+    raw = top / n
+    size = 10.0 ** floor(log10(raw))
+    step = next(size * m for m in (1, 2, 5, 10) if size * m >= raw)
+    return [step * i for i in range(ceil(top / step) + 1)]
+
+
+def short(value: float) -> str:
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+# -- the bill against none -----------------------------------------------------------------------------------------------
+
+
+def changes(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> str:
+    """(policy, change, interval) as bars from zero: to the left is cheaper."""
+    bounds = [0.0, *(c for _, c, _ in rows), *(b for _, _, i in rows if i for b in i)]
+    low, high = min(bounds), max(bounds)
+    span = (high - low) or 1.0
+    low, high = low - 0.06 * span, high + 0.06 * span
+
+    def x(share: float) -> float:
+        return LEFT + PLOT * (share - low) / (high - low)
+
+    parts = []
+    for n, (name, change, interval) in enumerate(rows):
+        y = 8 + 26 * n
+        kind = "good" if change < 0 else "bad"
+        parts += [
+            words(LEFT - 8, y + 14, name, anchor="end"),
+            rect(min(x(0), x(change)), y + 2, abs(x(change) - x(0)), 16, kind, f"{name}: {100 * change:+.2f} %"),
+        ]
+        if interval:
+            parts.append(line(x(interval[0]), y + 10, x(interval[1]), y + 10, "whisker"))
+        edge = max(x(0), x(change), x(interval[1]) if interval else 0.0) + 6
+        is_far = edge > WIDTH - RIGHT - 60
+        at = min(x(0), x(change), x(interval[0]) if interval else WIDTH) - 6 if is_far else edge
+        parts.append(words(at, y + 14, f"{100 * change:+.2f} %", "value", "end" if is_far else "start"))
+    height = 8 + 26 * len(rows)
+    parts.append(line(x(0), 4, x(0), height, "axis"))
+    return svg(height + 6, parts, "Bill of each policy against doing nothing")
+
+
+# -- cost per request ----------------------------------------------------------------------------------------------------
+
+
+def bands(usage: Usage, aside: float) -> dict[str, float]:
+    """A request's price by tier, in units."""
+    alone = {tier: units_of(Usage(**{tier: getattr(usage, tier)})) for tier in TIERS}
+    return {
+        "read": alone["read"],
+        "write": alone["write_5m"] + alone["write_1h"],
+        "fresh": alone["fresh"],
+        "output": alone["output"],
+        "aside": aside,
+    }
+
+
+def binned(trace: Trace) -> list[dict[str, float]]:
+    """Mean cost per request by band, requests in order, at most COLUMNS bars."""
+    size = max(1, ceil(len(trace.points) / COLUMNS))
+    bars = []
+    for start in range(0, len(trace.points), size):
+        points = trace.points[start : start + size]
+        found = [bands(point.usage, point.aside) for point in points]
+        bars.append({band: sum(each[band] for each in found) / len(points) for band in BANDS})
+    return bars
+
+
+def costs(traces: Mapping[str, Trace]) -> str:
+    """Cost per request by tier, one strip a policy on one scale; bars above the scale are cut and marked."""
+    bars = {name: binned(trace) for name, trace in traces.items()}
+    heights = sorted(sum(bar.values()) for found in bars.values() for bar in found)
+    top = max(heights[int(0.985 * (len(heights) - 1))], 1.0) * 1.15  # one cold start must not flatten all the rest
+    strip, parts = 92, []
+    for n, (name, found) in enumerate(bars.items()):
+        base = strip * (n + 1) - 14
+        scale = (strip - 26) / top
+        total = sum(cost(point) for point in traces[name].points)
+        parts += [words(LEFT - 46, base - 34, name, anchor="end"), words(LEFT - 46, base - 18, short(round(total)), "value", "end")]
+        for value in ticks(top, 3):
+            if value <= top:
+                parts.append(line(LEFT, base - value * scale, WIDTH - RIGHT, base - value * scale, "grid"))
+                parts.append(words(LEFT - 6, base - value * scale + 4, short(value), "tick", "end"))
+        width = PLOT / max(1, len(found))
+        for i, bar in enumerate(found):
+            parts += _bar(LEFT + i * width, base, width, bar, scale, strip - 26)
+    parts.append(words(LEFT, strip * len(bars) + 8, "request 0", "tick"))
+    n_requests = max((len(trace.points) for trace in traces.values()), default=0)
+    parts.append(words(WIDTH - RIGHT, strip * len(bars) + 8, f"request {n_requests - 1}", "tick", "end"))
+    return svg(strip * len(bars) + 14, parts, "Cost per request by tier")
+
+
+def _bar(x: float, base: float, width: float, bar: dict[str, float], scale: float, limit: float) -> list[str]:
+    parts, height = [], 0.0
+    for band in BANDS:
+        size = min(bar[band] * scale, limit - height)
+        if size > 0.05:
+            parts.append(rect(x, base - height - size, width * 0.9, size, band))
+            height += size
+    if sum(bar.values()) * scale > limit + 0.5:
+        parts.append(rect(x, base - limit - 3, width * 0.9, 2, "cut", f"{short(round(sum(bar.values())))} units"))
+    return parts
+
+
+# -- the cache over time -------------------------------------------------------------------------------------------------
+
+
+def cache(traces: Mapping[str, Trace], ttl_s: int) -> str:
+    """Whether the prefix was held, along the session's clock; waits longer than two lifetimes are drawn as two."""
+    first = next(iter(traces.values()))
+    gaps = [b.at - a.at for a, b in zip(first.points, first.points[1:], strict=False)]
+    drawn = [min(gap, 2.0 * ttl_s) for gap in gaps]
+    scale = PLOT / (sum(drawn) or 1.0)
+    parts: list[str] = []
+    for n, (name, trace) in enumerate(traces.items()):
+        y = 6 + 30 * n
+        parts.append(words(LEFT - 8, y + 15, name, anchor="end"))
+        x = float(LEFT)
+        for gap, width, point in zip(gaps, drawn, trace.points[1:], strict=False):
+            is_hit = _is_hit(point.usage)
+            held = width if is_hit else min(width, ttl_s)
+            parts.append(rect(x, y, held * scale, 20, "held"))
+            if held < width:
+                parts.append(rect(x + held * scale, y, (width - held) * scale, 20, "cold", f"{gap / 60:.0f} min"))
+            x += width * scale
+            if not is_hit:
+                parts.append(line(x, y - 2, x, y + 22, "miss"))
+            if point.aside and gap >= ttl_s - 60:
+                parts.append(rect(x - 1.5, y + 22, 3, 4, "aside", f"{short(round(point.aside))} units on the side"))
+    return svg(12 + 30 * len(traces), parts, "Whether the cached prefix was held")
+
+
+def _is_hit(usage: Usage) -> bool:
+    """More of the prompt was read than written."""
+    return usage.read > usage.write_5m + usage.write_1h + usage.fresh
+
+
+# -- removals ------------------------------------------------------------------------------------------------------------
+
+
+def removals(traces: Mapping[str, Trace]) -> str:
+    """Each removed output from the request that dropped it on; a mark where the session used it again."""
+    parts: list[str] = []
+    y = 4.0
+    for name, trace in traces.items():
+        if not trace.removed:
+            continue
+        last = max(1, trace.points[-1].index)
+        rows = sorted(trace.removed, key=lambda r: (r.request, -r.tokens))
+        step = min(6.0, 90 / len(rows))
+        parts.append(words(LEFT - 8, y + 14, name, anchor="end"))
+        used = sum(r.used_at is not None for r in rows)
+        parts.append(words(LEFT - 8, y + 30, f"{len(rows)} removed", "value", "end"))
+        parts.append(words(LEFT - 8, y + 44, f"{used} used later", "value", "end"))
+        for i, removed in enumerate(rows):
+            row, x = y + 2 + i * step, LEFT + PLOT * removed.request / last
+            title = f"{removed.tokens:.0f} tokens, removed at request {removed.request}"
+            parts.append(rect(x, row, LEFT + PLOT - x, max(step * 0.7, 0.6), "gone", title))
+            if removed.used_at is not None:
+                at = LEFT + PLOT * removed.used_at / last
+                parts.append(rect(at - 1.5, row - 0.5, 3, max(step, 2.5), "used", f"used at request {removed.used_at}"))
+        y += max(54.0, len(rows) * step + 12)
+    if not parts:
+        return ""
+    return svg(y, parts, "Removed outputs and their later use")

@@ -1,0 +1,133 @@
+"""What one policy cost on one session, and on all of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from cg.sweep.economics import RELATIVE
+from cg.sweep.prices import Price, cost_usd
+from cg.sweep.values import Usage
+
+TIERS = ("fresh", "read", "write_5m", "write_1h", "output")
+
+
+def units_of(usage: Usage) -> float:
+    """A call's price in fresh input tokens of its own model, at the usual ratios of the tiers."""
+    return 1e6 * (cost_usd(usage, RELATIVE) or 0.0)
+
+
+@dataclass(slots=True)
+class Bill:
+    """Calls of one kind: how many, their tokens, their price. `usd` is None once a price in it was unknown."""
+
+    calls: int = 0
+    tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TIERS, 0))
+    units: float = 0.0
+    usd: float | None = 0.0
+
+    def add(self, usage: Usage, price: Price | None) -> None:
+        self.calls += 1
+        for tier in TIERS:
+            self.tokens[tier] += getattr(usage, tier)
+        self.units += units_of(usage)
+        self.usd = plus(self.usd, cost_usd(usage, price))
+
+    def include(self, other: "Bill") -> None:
+        self.calls += other.calls
+        for tier in TIERS:
+            self.tokens[tier] += other.tokens[tier]
+        self.units += other.units
+        self.usd = plus(self.usd, other.usd)
+
+
+def plus(a: float | None, b: float | None) -> float | None:
+    """A sum in which what is unknown stays unknown."""
+    return None if a is None or b is None else a + b
+
+
+KINDS = ("request", "ask", "ping", "expansion")
+
+
+@dataclass(slots=True)
+class Row:
+    """One policy on one session: all of its calls, and what became of the outputs."""
+
+    bills: dict[str, Bill] = field(default_factory=lambda: {kind: Bill() for kind in KINDS})
+    after_end: Bill = field(default_factory=Bill)  # asks and pings in a wait behind the last request that never ends
+    removals: int = 0
+    removed_tokens: float = 0.0
+    live: int = 0  # outputs that were up for a decision and were used after it
+    live_kept: int = 0
+    unsure: int = 0
+    unsure_kept: int = 0
+    spent: int = 0
+    spent_dropped: int = 0
+    rescued: int = 0
+    expansions: int = 0  # outputs brought back
+    prefix_breaks: int = 0
+    cold_requests: int = 0  # requests after a wait as long as the lifetime, by the recording's clock
+    cold_excess: float = 0.0  # units: what such requests wrote again, above what reading it would have cost
+
+    @property
+    def total(self) -> Bill:
+        """All that was paid inside the recording."""
+        total = Bill()
+        for bill in self.bills.values():
+            total.include(bill)
+        return total
+
+    def include(self, other: "Row") -> None:
+        """Add another session's row of the same policy."""
+        for kind in KINDS:
+            self.bills[kind].include(other.bills[kind])
+        self.after_end.include(other.after_end)
+        for each in fields(self):
+            if each.name not in ("bills", "after_end"):
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    def to_dict(self, none: "Row | None") -> dict[str, Any]:
+        """The row as plain values; `none` is the untouched session's, against which the net stands."""
+        total, base = self.total, none.total if none else None
+        asks, pings, expansions = (self.bills[kind] for kind in KINDS[1:])
+        return {
+            "usd": total.usd,
+            "net_usd": _less(base.usd, total.usd) if base else None,
+            "units": round(total.units, 1),
+            "net_units": round(base.units - total.units, 1) if base else None,
+            "tokens": total.tokens,
+            "asks": asks.calls,
+            "ask_usd": asks.usd,
+            "ask_units": round(asks.units, 1),
+            "pings": pings.calls,
+            "ping_usd": pings.usd,
+            "ping_units": round(pings.units, 1),
+            "removals": self.removals,
+            "removed_tokens": round(self.removed_tokens),
+            "live": self.live,
+            "live_kept": self.live_kept,
+            "unsure": self.unsure,
+            "unsure_kept": self.unsure_kept,
+            "spent": self.spent,
+            "spent_dropped": self.spent_dropped,
+            "rescued": self.rescued,
+            "expansions": self.expansions,
+            "expansion_usd": expansions.usd,
+            "expansion_units": round(expansions.units, 1),
+            "prefix_breaks": self.prefix_breaks,
+            "cold_requests": self.cold_requests,
+            "cold_excess_units": round(self.cold_excess, 1),
+            "after_end_usd": self.after_end.usd,
+            "after_end_units": round(self.after_end.units, 1),
+        }
+
+
+def _less(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
+
+
+def summed(rows: Iterable[Row]) -> Row:
+    """One row of many."""
+    total = Row()
+    for row in rows:
+        total.include(row)
+    return total

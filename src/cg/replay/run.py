@@ -1,0 +1,149 @@
+"""One session under one policy, request by request.
+
+Cost per request does not grow with the session: the line, the prompt and the cache model are appended to, and the sweep
+runs in full only where it could do something (`cg.replay.swept`).
+"""
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+from math import inf
+
+from cg.replay.account import Account
+from cg.replay.actors import Actor, Masked, Untouched
+from cg.replay.askers import FolderAsker, HindsightAsker
+from cg.replay.bodies import frame_for
+from cg.replay.cache_model import CacheModel
+from cg.replay.line import Line
+from cg.replay.outcomes import Outcomes
+from cg.replay.policies import Oracle, Policy, Replies
+from cg.replay.reading import Recording, Turn, alone
+from cg.replay.row import Row
+from cg.replay.settings import Settings
+from cg.replay.swept import Swept
+from cg.sweep.economics import RELATIVE
+from cg.sweep.removal import EXPAND_TOOL
+from cg.sweep.values import Usage
+
+EXPAND_CALL_TOKENS = 80  # an assistant's call of our tool with one id
+CALL = b'{"type":"tool_use","id":"%%d","name":"%b","input":{"id":"0123456789abcdef"}}' % EXPAND_TOOL.encode()
+RESULT = b'{"type":"tool_result","tool_use_id":"%d","content":%b}'
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request as it was sent, for whoever watches a run."""
+
+    turn: Turn
+    usage: Usage
+    row: Row  # the sums so far
+    line: Line
+    removed: Set[str]  # tool_use ids that are gone by now
+    expanded: tuple[str, ...]
+
+
+Watch = Callable[[Sent], None]
+
+
+def run(recording: Recording, policy: Policy, settings: Settings, watch: Watch | None = None) -> Row:
+    """What a policy costs on a session, and what becomes of its outputs."""
+    return Run(recording, policy, settings, watch).finish()
+
+
+class Run:
+    """The state of one run."""
+
+    def __init__(self, recording: Recording, policy: Policy, settings: Settings, watch: Watch | None) -> None:
+        self._recording, self._watch, self._ratio = recording, watch, settings.bytes_per_token
+        frame = frame_for(recording.first, tokens=settings.fixed_tokens, bytes_per_token=self._ratio)
+        self.line = Line(frame, settings.ttl_of(recording.ttl_s), self._ratio)
+        self.outcomes = Outcomes(recording.hindsight)
+        self.account = Account(CacheModel(min_tokens=settings.min_cache_tokens), settings.prices, Row())
+        self._actor = self._make_actor(policy, settings)
+        self._last_at: float | None = None
+
+    def _make_actor(self, policy: Policy, settings: Settings) -> Actor:
+        if policy.mask is not None:
+            return Masked(self.line, policy.mask, self.account.row, self.outcomes, self._ratio)
+        if policy.config is None:
+            return Untouched(self.line)
+        swept = Swept(
+            self.line,
+            policy.config,
+            self.account,
+            self.outcomes,
+            prices=settings.prices,
+            bytes_per_token=self._ratio,
+            every_turn=settings.every_turn,
+        )
+        swept.asker = self._make_asker(policy, settings, swept)
+        return swept
+
+    def _make_asker(self, policy: Policy, settings: Settings, swept: Swept) -> HindsightAsker | FolderAsker | None:
+        def charge(body: bytes, output: int) -> Usage:
+            return self.account.ask(self.line.model, body, self._ratio, swept.now, output)
+
+        name, n = self._recording.name, settings.verdict_tokens
+        match policy.judge:
+            case Oracle():
+                return HindsightAsker(self._recording.hindsight, policy.judge, name, n, charge)
+            case Replies():
+                return FolderAsker(policy.judge.folder, name, n, charge)
+            case _:
+                return None
+
+    def finish(self) -> Row:
+        """Run all of it."""
+        for turn in self._recording.turns:
+            self._step(turn)
+        row = self.account.row
+        self.outcomes.count(row)
+        self.account.row = after = Row()
+        self._actor.gap(inf, self._recording.turns[-1].index + 1)
+        row.after_end = after.total
+        return row
+
+    def _step(self, turn: Turn) -> None:
+        self._actor.gap(turn.at, turn.index)
+        n_old = 0 if turn.opens else len(self.line.messages)
+        self._actor.turn(turn)
+        line, row = self.line, self.account.row
+        output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
+        usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
+        if n_old and self._last_at is not None and turn.at - self._last_at >= line.ttl_s:
+            again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
+            row.cold_requests += 1
+            row.cold_excess += again * (RELATIVE.write(line.ttl_s) - RELATIVE.read)
+        self._last_at = turn.at
+        expanded = self._expand(turn)
+        if self._watch is not None:
+            self._watch(Sent(turn, usage, row, line, self.outcomes.removed, expanded))
+
+    def _expand(self, turn: Turn) -> tuple[str, ...]:
+        """The round that brings back what the answer to this request uses of what was removed.
+
+        Answered beside the conversation, as the gateway does: the request once more with a call and the originals behind
+        it, which the client never sees. The originals are read fresh; a later use brings them back again.
+        """
+        line = self.line
+        wanted = [i for i in self.outcomes.needed_at(turn.index) if i in line.places]
+        if not wanted:
+            return ()
+        n = line.prompt.n_messages
+        line.prompt.add_message(b'{"role":"assistant","content":[%s]}' % b",".join(CALL % i for i in range(len(wanted))))
+        results = [RESULT % (i, self._original(tool_use_id)) for i, tool_use_id in enumerate(wanted)]
+        line.prompt.add_message(b'{"role":"user","content":[%s]}' % b",".join(results))
+        output = EXPAND_CALL_TOKENS * len(wanted)
+        self.account.call("expansion", line.model, line.prompt, line.breakpoints_to(n), turn.at, output)
+        line.prompt.cut(n)
+        self.account.row.expansions += len(wanted)
+        for tool_use_id in wanted:
+            self._actor.expand(tool_use_id, turn.at)
+        return tuple(wanted)
+
+    def _original(self, tool_use_id: str) -> bytes:
+        """The string token of an output as the client holds it."""
+        transcript = alone(self.line.messages[self.line.places[tool_use_id]].json)
+        texts = (t for t in transcript.tool_texts if t.tool_use_id == tool_use_id)
+        text = max(texts, key=lambda t: t.size_bytes)
+        return transcript.body[text.start : text.end]
+
