@@ -146,7 +146,11 @@ def test_a_page_that_needs_nothing_else(capsys, tmp_path):
     html = page.read_text("utf-8")
     assert code == 0 and "&lt;b&gt;&amp;mid" in html and "<b>" not in html
     assert "<script" not in html and "http" not in html and "url(" not in html and "src=" not in html
-    for label in ("Cost per request by tier", "Whether the cached prefix was held", "Removed outputs and their later use"):
+    for label in (
+        "Cost per request by tier",
+        "Whether the cached prefix was held",
+        "Removed outputs and their later use",
+    ):
         assert f'aria-label="{label}"' in html
     assert html.count("<svg") == html.count("</svg>") >= 6
 
@@ -173,9 +177,7 @@ def test_a_dask_cluster_is_an_executor_too():
     policies, settings = parse(["cold"]), Settings()
     alone = [session_dict(r) for r in replay(open_all(SMALL), policies, settings)]
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         found = replay(open_all(SMALL), policies, settings, executor=client.get_executor(), jobs=2)

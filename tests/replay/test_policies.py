@@ -55,7 +55,9 @@ def test_masks():
     assert [p.mask for p in parse(["mask-all-but-k", "drop-all"], keep=7)[1:]] == [Mask(7), Mask(None)]
 
 
-@pytest.mark.parametrize("name", ["", "Paid", "paid/", "paid/oracle:101/0", "paid/oracle:8", "cold/oracle", "none/index"])
+@pytest.mark.parametrize(
+    "name", ["", "Paid", "paid/", "paid/oracle:101/0", "paid/oracle:8", "cold/oracle", "none/index"]
+)
 def test_a_name_that_is_none_is_refused_with_the_list(name):
     """A typing error prices nothing."""
     with pytest.raises(CgError, match="must be one of"):

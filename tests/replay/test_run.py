@@ -124,7 +124,7 @@ def test_cold_removes_at_the_cold_request_and_not_before():
 
 def test_a_wrong_removal_is_brought_back_and_paid_for():
     """An answer that uses what is gone costs one more round: the prompt read, the original fresh, a call's tokens."""
-    says = {18: "So entry_1_7 = compute_value(1007) of the table it is."}
+    says = {18: "It is\nentry_1_7 = compute_value(1007) of the table"}
     found = cold_session(says)
     assert found.hindsight.label("call_1", 16) is Label.LIVE
     row = run(found, policy("cold", pings=0), Settings())
@@ -137,7 +137,7 @@ def test_a_wrong_removal_is_brought_back_and_paid_for():
 
 def test_hindsight_as_judge_keeps_what_is_used_and_drops_the_rest():
     """paid/oracle asks in the gap before the lifetime ends and applies at the cold request."""
-    says = {18: "So entry_1_7 = compute_value(1007) of the table it is."}
+    says = {18: "It is\nentry_1_7 = compute_value(1007) of the table"}
     row = run(cold_session(says), policy("paid/oracle"), Settings())
     assert row.bills["ask"].calls == 1
     assert row.live == row.live_kept == 1 and row.expansions == 0

@@ -104,4 +104,3 @@ class Masked:
         self._row.removed_tokens += (text.end - text.start - len(token)) / self._ratio
         self._outcomes.remove(identity.tool_use_id, request)
         return True
-

@@ -49,7 +49,13 @@ def register(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     add("--verdict-tokens", type=int, default=None, metavar="N", help="output tokens that a verdict costs (60)")
     add("--ttl", choices=("auto", "5m", "1h"), default="auto", help="cache lifetime (auto: as recorded, else 5m)")
     add("--prices", type=Path, metavar="FILE", help="TOML of prices by model, over the published ones")
-    add("--fixed-tokens", type=int, default=None, metavar="N", help="size of tools and system prompt, where logs say none")
+    add(
+        "--fixed-tokens",
+        type=int,
+        default=None,
+        metavar="N",
+        help="size of tools and system prompt, where logs say none",
+    )
     add("--jobs", type=int, default=1, metavar="N", help="worker processes (1: none)")
     add("--json", action="store_true", help="print JSON in place of the table")
     add("--html", type=Path, metavar="FILE", help="write a report with plots, one file that needs nothing else")

@@ -107,7 +107,14 @@ def _session(result: Result, *, is_open: bool) -> list[str]:
         _key([(band, plots.WORDS[band]) for band in plots.BANDS]),
         plots.costs(traces),
         "<h3>The cached prefix over time</h3>",
-        _key([("held", "held"), ("cold", "lost"), ("fresh", "a request that had to write it again"), ("aside", "ask or ping")]),
+        _key(
+            [
+                ("held", "held"),
+                ("cold", "lost"),
+                ("fresh", "a request that had to write it again"),
+                ("aside", "ask or ping"),
+            ]
+        ),
         plots.cache(traces, result.ttl_s),
         "<h3>Removed outputs and their later use</h3>",
         _key([("soft", "gone from this request on"), ("fresh", "used again by the recorded answer")]) + removed

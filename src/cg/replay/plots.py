@@ -128,7 +128,10 @@ def costs(traces: Mapping[str, Trace]) -> str:
         base = strip * (n + 1) - 14
         scale = (strip - 26) / top
         total = sum(cost(point) for point in traces[name].points)
-        parts += [words(LEFT - 46, base - 34, name, anchor="end"), words(LEFT - 46, base - 18, short(round(total)), "value", "end")]
+        parts += [
+            words(LEFT - 46, base - 34, name, anchor="end"),
+            words(LEFT - 46, base - 18, short(round(total)), "value", "end"),
+        ]
         for value in ticks(top, 3):
             if value <= top:
                 parts.append(line(LEFT, base - value * scale, WIDTH - RIGHT, base - value * scale, "grid"))

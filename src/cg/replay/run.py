@@ -129,7 +129,9 @@ class Run:
         if not wanted:
             return ()
         n = line.prompt.n_messages
-        line.prompt.add_message(b'{"role":"assistant","content":[%s]}' % b",".join(CALL % i for i in range(len(wanted))))
+        line.prompt.add_message(
+            b'{"role":"assistant","content":[%s]}' % b",".join(CALL % i for i in range(len(wanted)))
+        )
         results = [RESULT % (i, self._original(tool_use_id)) for i, tool_use_id in enumerate(wanted)]
         line.prompt.add_message(b'{"role":"user","content":[%s]}' % b",".join(results))
         output = EXPAND_CALL_TOKENS * len(wanted)
@@ -146,4 +148,3 @@ class Run:
         texts = (t for t in transcript.tool_texts if t.tool_use_id == tool_use_id)
         text = max(texts, key=lambda t: t.size_bytes)
         return transcript.body[text.start : text.end]
-

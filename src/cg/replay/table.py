@@ -10,7 +10,7 @@ from cg.replay.summary import Summary
 
 LISTED = 40  # sessions that are listed one by one
 
-HEADS = ("policy", "bill", "saved", "against none", "90 %", "asks", "pings", "removed", "tokens")
+HEADS: tuple[str, ...] = ("policy", "bill", "saved", "against none", "90 %", "asks", "pings", "removed", "tokens")
 HEADS += ("live kept", "spent gone", "rescued", "expanded", "broken", "cold cost saved")
 
 
@@ -85,7 +85,9 @@ def notes(summary: Summary, settings: Settings, results: Iterable[Result]) -> st
     if any(result.error is None and not result.is_ttl_recorded for result in results):
         lines.append("* the lifetime is not the one recorded: none was written in the log, or another was asked for.")
     if summary.unpriced:
-        lines.append(f"{summary.unpriced} sessions used a model of unknown price: their dollars are left out (--prices FILE).")
+        lines.append(
+            f"{summary.unpriced} sessions used a model of unknown price: their dollars are left out (--prices FILE)."
+        )
     if none and any(after.values()):
         most = ", ".join(f"{name} {share(units / none)}" for name, units in after.items() if units)
         lines.append(f"If nobody ever came back after a log's end, asks and pings there would add: {most}.")
