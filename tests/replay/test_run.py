@@ -1,6 +1,7 @@
 """What a session costs under a policy, by hand where it can be done by hand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from recordings import checked
@@ -8,9 +9,10 @@ from replaying import Bodies, policy, recording, session_of
 
 from cg.replay.bodies import frame_for
 from cg.replay.hindsight import Label
+from cg.replay.prompt import prompt_of
 from cg.replay.reading import record
 from cg.replay.recording import Step
-from cg.replay.run import EXPAND_CALL_TOKENS, run
+from cg.replay.run import EXPAND_CALL_TOKENS, Run, run
 from cg.replay.settings import Settings
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import Usage
@@ -199,3 +201,20 @@ def test_bodies_pass_as_requests():
     assert row.removals and not bodies.mismatched
     for body in bodies.bodies:
         validator.body(json.loads(body), {})
+
+
+@pytest.mark.parametrize(("name", "which"), [("cipherbox-mid-50", "paid/oracle"), ("ctxeval-mid-59", "classic/oracle")])
+def test_an_ask_is_charged_as_its_whole_body_would_be(name, which, monkeypatch):
+    """It is priced over the line's own prompt, without reading the body again: the usage is the same."""
+    charge, compared = Run._charge, []
+
+    def both(self, body, at, output):
+        prompt, breakpoints = prompt_of(body, bytes_per_token=self._ratio)
+        seen = self.account.peek(prompt, breakpoints, at)
+        charged = charge(self, body, at, output)
+        compared.append((replace(seen, output=output), charged))
+        return charged
+
+    monkeypatch.setattr(Run, "_charge", both)
+    run(recording(name), policy(which), Settings(ttl_s=300))
+    assert compared and all(seen == charged for seen, charged in compared)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from cg.replay.cache_model import Breakpoint, CacheModel, Prompt, prompt_of
+from cg.replay.cache_model import Breakpoint, CacheModel, Prompt
 from cg.replay.row import Row
 from cg.sweep.prices import Price, PriceTable
 from cg.sweep.values import Usage
@@ -34,11 +34,6 @@ class Account:
         usage = Usage(seen.fresh, seen.read, seen.write_5m, seen.write_1h, output)
         self.row.bills[kind].add(usage, self.price(model, at))
         return usage
-
-    def ask(self, model: str, body: bytes, bytes_per_token: float, at: float, output: int) -> Usage:
-        """Send a whole body aside."""
-        prompt, breakpoints = prompt_of(body, bytes_per_token=bytes_per_token)
-        return self.call("ask", model, prompt, breakpoints, at, output)
 
     def peek(self, prompt: Prompt, breakpoints: Sequence[Breakpoint], at: float) -> Usage:
         """What a request would read and write, without making it."""

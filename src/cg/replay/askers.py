@@ -10,19 +10,27 @@ from cg.errors import CgError
 from cg.replay.hindsight import Hindsight, Label
 from cg.replay.policies import Oracle
 from cg.sweep.recorded import RecordedAsker
-from cg.sweep.transcript import Transcript, read
 from cg.sweep.values import Usage
 from cg.sweep.wants import Answer, Failure
 
 LISTED = re.compile(r"^\[(\d+)\] \d+ tokens, id (\S+?)(?: part \d+)?, ", re.M)  # `cg.sweep.inventory.line`
 
+# As an ask and a fallback write it; neither can stand inside a string, where quotes are escaped.
+OPENINGS = (b'{"role":"user","content":"', b'{"role": "user", "content": "')
+
 Charge = Callable[[bytes, int], Usage]  # (ask body, output tokens) -> what the call cost
 
 
-def listed(asked: Transcript) -> list[tuple[int, str]]:
+def last_message(body: bytes) -> bytes:
+    """The question's message in an ask's body: the last one, a plain string."""
+    tail = body[max(body.rfind(opening) for opening in OPENINGS) :].decode()
+    _, size = json.JSONDecoder().raw_decode(tail)
+    return tail[:size].encode()
+
+
+def listed(body: bytes) -> list[tuple[int, str]]:
     """(label, tool_use id) of the outputs that an ask lists, from the words of its question."""
-    start, end = asked.span(asked.n_messages - 1)
-    question = json.loads(asked.body[start:end])["content"]
+    question = json.loads(last_message(body))["content"]
     return [(int(label), tool_use_id) for label, tool_use_id in LISTED.findall(question)]
 
 
@@ -40,7 +48,7 @@ class HindsightAsker:
 
     def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
         """A reply with one verdict for each listed output, priced at so many tokens each."""
-        offered = listed(read(body))
+        offered = listed(body)
         self.offered = [tool_use_id for _, tool_use_id in offered]
         verdicts = [self._verdict(label, tool_use_id) for label, tool_use_id in offered]
         return Answer(json.dumps(verdicts), self._charge(body, self._verdict_tokens * len(verdicts)))
@@ -72,7 +80,7 @@ class FolderAsker:
     def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
         """The recorded text, priced by the replay's own cache; a failure where there is none."""
         self._n += 1
-        self.offered = [tool_use_id for _, tool_use_id in listed(read(body))]
+        self.offered = [tool_use_id for _, tool_use_id in listed(body)]
         for name in (f"{self._n:03}.txt", f"{self._n:03}.json"):
             if (self._folder / name).is_file():
                 answer = RecordedAsker.from_file(self._folder / name).ask(body, timeout_s)

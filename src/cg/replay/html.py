@@ -15,13 +15,13 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#9aa5b3;--line:#37404b;--page:#14181d;--panel:#1c2229;
 --held:#2d4f6e;--cold:#5a4330}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1080px;padding:2rem 1.25rem 4rem;color:var(--ink);background:var(--page);
+body{margin:0 auto;max-width:1200px;padding:2rem 1.25rem 4rem;color:var(--ink);background:var(--page);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.15rem;margin:2.2rem 0 .5rem}h3{font-size:.95rem;margin:1.2rem 0 .2rem}
 p{color:var(--soft);margin:.2rem 0 .7rem;max-width:72ch}
 .wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums;white-space:nowrap}
-th,td{padding:.28rem .6rem;text-align:right;border-bottom:1px solid var(--line)}
+table{border-collapse:collapse;font-size:.8rem;font-variant-numeric:tabular-nums;white-space:nowrap}
+th,td{padding:.28rem .45rem;text-align:right;border-bottom:1px solid var(--line)}
 th:first-child,td:first-child{text-align:left}th{color:var(--soft);font-weight:600}
 details{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:.6rem 1rem;margin:.7rem 0}
 summary{cursor:pointer;font-weight:600}summary span{color:var(--soft);font-weight:400}

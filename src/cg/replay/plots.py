@@ -56,8 +56,8 @@ def ticks(top: float, n: int = 4) -> list[float]:
 def short(value: float) -> str:
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:g}{letter}"
-    return f"{value:g}"
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
 
 
 # -- the bill against none -----------------------------------------------------------------------------------------------

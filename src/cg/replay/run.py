@@ -10,9 +10,9 @@ from math import inf
 
 from cg.replay.account import Account
 from cg.replay.actors import Actor, Masked, Untouched
-from cg.replay.askers import FolderAsker, HindsightAsker
+from cg.replay.askers import FolderAsker, HindsightAsker, last_message
 from cg.replay.bodies import frame_for
-from cg.replay.cache_model import CacheModel
+from cg.replay.cache_model import CacheModel, prompt_of
 from cg.replay.line import Line
 from cg.replay.outcomes import Outcomes
 from cg.replay.policies import Oracle, Policy, Replies
@@ -60,6 +60,8 @@ class Run:
         self.account = Account(CacheModel(min_tokens=settings.min_cache_tokens), settings.prices, Row())
         self._actor = self._make_actor(policy, settings)
         self._last_at: float | None = None
+        self._n_sent = 0  # messages of the last request: what an ask rides on
+        self._rides = True  # False while the history opens anew: an ask would ride on another one
 
     def _make_actor(self, policy: Policy, settings: Settings) -> Actor:
         if policy.mask is not None:
@@ -80,7 +82,7 @@ class Run:
 
     def _make_asker(self, policy: Policy, settings: Settings, swept: Swept) -> HindsightAsker | FolderAsker | None:
         def charge(body: bytes, output: int) -> Usage:
-            return self.account.ask(self.line.model, body, self._ratio, swept.now, output)
+            return self._charge(body, swept.now, output)
 
         name, n = self._recording.name, settings.verdict_tokens
         match policy.judge:
@@ -90,6 +92,17 @@ class Run:
                 return FolderAsker(policy.judge.folder, name, n, charge)
             case _:
                 return None
+
+    def _charge(self, body: bytes, at: float, output: int) -> Usage:
+        """What an ask costs: over what was last sent, with the question behind it; a fallback stands alone."""
+        line = self.line
+        if self._rides and b'"tools":' in body[: body.index(b'"messages":')]:
+            prompt, breakpoints = line.prompt.copy(), line.breakpoints_to(self._n_sent)
+            prompt.cut(self._n_sent)
+            prompt.add_message(last_message(body))
+        else:
+            prompt, breakpoints = prompt_of(body, bytes_per_token=self._ratio)
+        return self.account.call("ask", line.model, prompt, breakpoints, at, output)
 
     def finish(self) -> Row:
         """Run all of it."""
@@ -105,7 +118,9 @@ class Run:
     def _step(self, turn: Turn) -> None:
         self._actor.gap(turn.at, turn.index)
         n_old = 0 if turn.opens else len(self.line.messages)
+        self._rides = not turn.opens
         self._actor.turn(turn)
+        self._rides = True
         line, row = self.line, self.account.row
         output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
         usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
@@ -113,7 +128,7 @@ class Run:
             again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
             row.cold_requests += 1
             row.cold_excess += again * (RELATIVE.write(line.ttl_s) - RELATIVE.read)
-        self._last_at = turn.at
+        self._last_at, self._n_sent = turn.at, len(line.messages)
         expanded = self._expand(turn)
         if self._watch is not None:
             self._watch(Sent(turn, usage, row, line, self.outcomes.removed, expanded))

@@ -82,6 +82,10 @@ def notes(summary: Summary, settings: Settings, results: Iterable[Result]) -> st
         "'90 %' (sessions resampled) and 'cold cost saved' are in price units, so they hold for any model.",
         f"Taken for granted: {settings.bytes_per_token:g} bytes a token, {settings.verdict_tokens} output tokens a verdict.",
     ]
+    lines.append(
+        "'live kept' counts the outputs that the rest of the session still used. One that is gone is charged the round "
+        "that brings it back at each such use; what its absence does to the answers no bill shows."
+    )
     if any(result.error is None and not result.is_ttl_recorded for result in results):
         lines.append("* the lifetime is not the one recorded: none was written in the log, or another was asked for.")
     if summary.unpriced:
