@@ -4,6 +4,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+PAGE = "cg/gateway/dashboard.html"  # every other page would be an annotated build
 LIMIT_BYTES = 1_000_000  # a tool that starts in milliseconds should install in one second
 
 for name in sys.argv[1:]:
@@ -11,6 +12,7 @@ for name in sys.argv[1:]:
     members = zipfile.ZipFile(name).namelist()
     assert size < LIMIT_BYTES, f"{name}: {size} bytes, limit {LIMIT_BYTES}"
     assert "cg/py.typed" in members, f"{name}: not marked as typed"
-    left = [m for m in members if m.endswith((".c", ".html", ".pyx", ".h"))]
+    left = [m for m in members if m.endswith((".c", ".html", ".pyx", ".pxd", ".h")) and m != PAGE]
+    assert PAGE in members, f"{name}: the gateway's page is missing"
     assert not left, f"{name}: build files inside: {left}"
     print(f"{name}: {size} bytes, {len(members)} files")

@@ -21,7 +21,7 @@ from cg.bm25_query cimport (
     bm25_plan_free, bm25_rank, bm25_scores, bm25_search, checked, checked_k, make_plan,
 )
 from cg.bm25_store cimport (
-    Bm25Header, Bm25Index, Store, build_store, close_store, derived_bytes, open_store, sealed_header,
+    Bm25Header, Store, build_store, close_store, derived_bytes, open_store, sealed_header,
 )
 from cg.bm25_text cimport bm25_ascii, bm25_normalize, fold, tokens_of
 
@@ -265,16 +265,16 @@ cdef class BM25Index:
 
         Raises TypeError for a query that is no str or a k that is no int, ValueError for a negative k.
         """
-        cdef uint64_t checked = checked_k(k)
+        cdef uint64_t wanted = checked_k(k)
         cdef Bm25Plan plan
         cdef Bm25Answer answer
         cdef bint ok
         make_plan(&self.store.ix, query, &plan)
         if plan.work < RELEASE_WORK:
-            ok = bm25_search(&self.store.ix, &plan, checked, &answer)
+            ok = bm25_search(&self.store.ix, &plan, wanted, &answer)
         else:
             with nogil:
-                ok = bm25_search(&self.store.ix, &plan, checked, &answer)
+                ok = bm25_search(&self.store.ix, &plan, wanted, &answer)
         bm25_plan_free(&plan)
         try:
             if not ok:
@@ -317,14 +317,14 @@ cdef class BM25Index:
 
         Raises as search does, and ValueError unless 1 <= threads <= 256.
         """
-        cdef uint64_t checked = checked_k(k)
+        cdef uint64_t wanted = checked_k(k)
         if isinstance(threads, bool) or not isinstance(threads, int):
             raise TypeError(f"threads must be an int, not {type(threads).__name__}")
         if not 1 <= threads <= 256:
             raise ValueError(f"threads = {threads} is not in 1..256")
         if isinstance(queries, (str, bytes)):
             raise TypeError(f"queries must be an iterable of str, not one {type(queries).__name__}")
-        cdef _Batch batch = _Batch(self, queries, checked)
+        cdef _Batch batch = _Batch(self, queries, wanted)
         return batch.run(min(threads, max(1, batch.batch.n)))
 
     def save(self, path):
@@ -358,8 +358,8 @@ cdef class BM25Index:
         return opened(data, not mmap, f"{os.fsdecode(path)}: ")
 
     def __reduce__(self):
-        return _from_bytes, (sealed_header(&self.store) + bytes(memoryview(image_of(self))[<Py_ssize_t>sizeof(Bm25Header):]),)
-
+        columns = memoryview(image_of(self))[<Py_ssize_t>sizeof(Bm25Header):]
+        return _from_bytes, (sealed_header(&self.store) + bytes(columns),)
 
 
 cdef _View image_of(BM25Index index):
@@ -375,11 +375,11 @@ cdef BM25Index opened(object data, bint copy, str where):
 
 def _is_skipping(BM25Index index not None, str query not None, k):
     """Do bounds choose what search(query, k) reads? False where every posting is read after all (tests only)."""
-    cdef uint64_t checked = checked_k(k)
+    cdef uint64_t wanted = checked_k(k)
     cdef Bm25Plan plan
     cdef Bm25Answer answer
     make_plan(&index.store.ix, query, &plan)
-    if not bm25_search(&index.store.ix, &plan, checked, &answer):
+    if not bm25_search(&index.store.ix, &plan, wanted, &answer):
         answer.skipped = 0
     bm25_plan_free(&plan)
     bm25_answer_free(&answer)

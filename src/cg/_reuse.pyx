@@ -2,10 +2,11 @@
 """Which tool output brought a line or an identifier last, and who uses it afterwards.
 
 A *line* is a text's line without a leading line number and outer white space, from 24 characters and two words on; its
-first 400 characters count. An *identifier* is a run of ASCII letters, digits, `_`, `$`, `@`, `.` and `-` that begins with
-none of the last two, less those of the last two at its end, six characters or more, that does not look like a word of
-prose: a step from lower to upper case, an underscore between letters or digits, a dot before a letter, a letter and a
-digit, or digits alone. Lines of 20,000 characters and more have no identifiers: they are data. Texts are read as UTF-8.
+first 400 characters count. An *identifier* is a run of ASCII letters, digits, `_`, `$`, `@`, `.` and `-` that begins
+with none of the last two, less those of the last two at its end, six characters or more, that does not look like a word
+of prose: a step from lower to upper case, an underscore between letters or digits, a dot before a letter, a letter and
+a digit, or digits alone. Lines of 20,000 characters and more have no identifiers: they are data. Texts are read as
+UTF-8.
 
 Items are kept as 64-bit hashes: in a session with a million of them the chance that any two are taken for one is one
 in 37 million.
