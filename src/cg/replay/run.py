@@ -52,6 +52,8 @@ def run(recording: Recording, policy: Policy, settings: Settings, watch: Watch |
 class Run:
     """The state of one run."""
 
+    _swept: type[Swept] = Swept  # a study may put another way of driving the sweep here
+
     def __init__(self, recording: Recording, policy: Policy, settings: Settings, watch: Watch | None) -> None:
         self._recording, self._watch, self._ratio = recording, watch, settings.bytes_per_token
         frame = frame_for(recording.first, tokens=settings.fixed_tokens, bytes_per_token=self._ratio)
@@ -68,7 +70,7 @@ class Run:
             return Masked(self.line, policy.mask, self.account.row, self.outcomes, self._ratio)
         if policy.config is None:
             return Untouched(self.line)
-        swept = Swept(
+        swept = self._swept(
             self.line,
             policy.config,
             self.account,
