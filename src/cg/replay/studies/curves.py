@@ -273,7 +273,7 @@ def plot(results: Results) -> str:
         parts.append(words(LEFT - 6, y(tick / 100) + 4, f"{tick} %", "tick", "end"))
     for n, (name, rows) in enumerate(found.items()):
         left = LEFT + n * width
-        parts += [words(left + 6, TOP - 10, name, "soft"), *_panel(rows, left + 10, width - 34, y)]
+        parts += [words(left + 6, TOP - 10, name, "soft"), *_panel(rows, left + 14, width - 52, y)]
         parts.append(
             words(left + width / 2, HEIGHT - 12, "spent tokens gone; upwards: live outputs kept", "soft", "middle")
         )

@@ -89,7 +89,7 @@ def key(names: Sequence[str], y: float) -> list[str]:
     parts, x = [], float(LEFT)
     for name, colour in zip(names, COLOURS, strict=False):
         parts += [f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="10" height="10" fill="{colour}"/>', words(x + 15, y, name)]
-        x += 34 + 6.6 * len(name)
+        x += 32 + 5.9 * len(name)
     return parts
 
 
@@ -140,10 +140,11 @@ def dots(title: str, panels: dict[str, dict[str, list[Mark]]]) -> str:
     """A line for each variant, panels one under the other on one scale; whiskers are the intervals."""
     every = [m for found in panels.values() for each in found.values() for m in each]
     low, high = span(b for m in every for b in (m.low, m.high))
+    high = min(high, max(-low, 5.0))  # one policy that makes the bill half as large again must not flatten all the rest
     names = 300.0
 
     def x(value: float) -> float:
-        return names + (WIDTH - names - RIGHT - 60) * (value - low) / (high - low)
+        return names + (WIDTH - names - RIGHT - 66) * (min(value, high) - low) / (high - low)
 
     parts, y = [], 26.0
     for panel, found in panels.items():
@@ -154,6 +155,8 @@ def dots(title: str, panels: dict[str, dict[str, list[Mark]]]) -> str:
             for m in each:
                 y += 19
                 label = f"{name}: {m.label}" if len(found) > 1 else m.label
+                if m.value > high:
+                    parts.append(words(x(high) + 2, y + 4, "\u203a", "head"))
                 parts += [
                     words(names - 10, y + 4, label, "", "end"),
                     stroke(x(m.low), y, x(m.high), y, colour, 1.2),

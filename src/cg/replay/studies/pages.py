@@ -69,7 +69,7 @@ def sample(results: Results) -> str:
     without_times = sum(not s.timed for s in sessions)
     return (
         f"{len(sessions)} recordings, {requests:,} requests, {outputs:,} tool outputs"
-        + (f" ({without_times} without times: their requests are taken to follow at once)" if without_times else "")
+        + (f" ({without_times} without times: their requests are taken to follow one another at once)" if without_times else "")
         + (f". Cold requests: {', '.join(cold)}" if cold else "")
         + f". Bills are in price units, intervals ({LEVEL:.0%}) over resampled recordings, dollars over the recordings "
         f"whose models have a known price. {START_BYTES_PER_TOKEN:g} bytes a token, {VERDICT_TOKENS} output tokens a "
