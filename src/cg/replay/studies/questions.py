@@ -176,20 +176,26 @@ def spare() -> Study:
         assert with_it.config is not None
         return {"on": with_it, "off": replace(with_it, config=replace(with_it.config, spare_breakpoint=False))}
 
-    series = {
-        "`cold`": both(cold()),
-        "`paid`, perfect": both(paid()),
-        "`paid`, applied at once": both(paid(apply="at-once")),
-        "request in the window": both(asked_in_request()),
+    ways = {
+        "`cold`": cold(),
+        "`paid`, perfect": paid(),
+        "`paid`, applied at once": paid(apply="at-once"),
+        "request in the window": asked_in_request(),
     }
+    panels = [
+        Panel(f"{lifetime}, {name}", {"": both(way.at(ttl))}, both(way.at(ttl))["off"])
+        for lifetime, ttl in LIFETIMES.items()
+        for name, way in ways.items()
+    ]
     return Study(
         "spare-breakpoint",
         "The extra breakpoint",
         "Does a cache breakpoint before the first removed output pay?",
         "`spare_breakpoint` is switched, all else stays.",
         "breakpoint",
-        at_lifetimes(series),
+        tuple(panels),
         "dots",
+        base="off",
     )
 
 
@@ -207,6 +213,7 @@ def free_rules() -> Study:
         "no pings. Newest kept 0 is drop-everything at cold requests.",
         "threshold",
         at_lifetimes(series, lambda ttl: cold(pings=0).at(ttl)),
+        "dots",
         base="recency 10",
     )
 
