@@ -10,7 +10,7 @@ from cg.sweep.config import load
 
 WIDTHS_S = (15, 30, 60, 90, 120, 180, 240)
 FLOORS = (250, 500, 1000, 2000, 3000)
-INVENTORIES = (3, 6, 10, 15)
+INVENTORIES = (3, 5, 8, 10, 12, 15)
 LENGTHS = (20, 60, 100, 300, 600)
 CAP = 12
 KEPT = (0, 2, 3, 5, 10, 20, 40)
