@@ -66,10 +66,10 @@ def sample(results: Results) -> str:
         if rows:
             n, where = sum(r.cold_requests for r in rows), sum(r.cold_requests > 0 for r in rows)
             cold.append(f"{n} in {where} of them at {name}")
-    without_times = sum(not s.timed for s in sessions)
+    untimed = sum(not s.timed for s in sessions)
+    steady = f" ({untimed} without times: their requests are taken to be a few seconds apart)" if untimed else ""
     return (
-        f"{len(sessions)} recordings, {requests:,} requests, {outputs:,} tool outputs"
-        + (f" ({without_times} without times: their requests are taken to follow one another at once)" if without_times else "")
+        f"{len(sessions)} recordings, {requests:,} requests, {outputs:,} tool outputs{steady}"
         + (f". Cold requests: {', '.join(cold)}" if cold else "")
         + f". Bills are in price units, intervals ({LEVEL:.0%}) over resampled recordings, dollars over the recordings "
         f"whose models have a known price. {START_BYTES_PER_TOKEN:g} bytes a token, {VERDICT_TOKENS} output tokens a "

@@ -45,8 +45,8 @@ class Study:
             yield from (v for _, _, v in panel.variants())
 
 
-HEADS: tuple[str, ...] = ("bill against none", "90 %", "saved", "asks", "pings", "removed", "live lost", "spent gone", "expanded")
-HEADS += ("cold cost saved", "at work on", "worst", "after the end")
+HEADS: tuple[str, ...] = ("bill against none", "90 %", "saved", "asks", "pings", "removed", "live lost", "spent gone")
+HEADS += ("expanded", "cold cost saved", "at work on", "worst", "after the end")
 
 
 def cells(results: Results, variant: Variant) -> tuple[str, ...]:
@@ -85,10 +85,16 @@ def table(study: Study, results: Results) -> str:
         for name, value, variant in panel.variants():
             line = [panel.name, name, value, *cells(results, variant)]
             if has_base and panel.base is not None:
-                change = share(results.change(variant, panel.base), signed=True)
-                line[5:5] = [change, bounds(results.interval(variant, panel.base))]
+                line[5:5] = _difference(results, variant, panel.base)
             lines.append(line)
     return markdown(heads, lines)
+
+
+def _difference(results: Results, variant: Variant, base: Variant) -> list[str]:
+    """What a variant costs against another one, and the bounds of that."""
+    if variant == base:
+        return ["-", "-"]
+    return [share(results.change(variant, base), signed=True), bounds(results.interval(variant, base))]
 
 
 def markdown(heads: list[str], lines: list[list[str]]) -> str:
