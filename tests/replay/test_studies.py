@@ -126,10 +126,11 @@ def test_the_pages_in_docs_have_the_lines_of_the_studies() -> None:
     """A study that varies something else has to be run again: its page shows every variant, and no other."""
     for study in questions.every():
         block = (DOCS / f"{study.name}.md").read_text("utf-8").partition(pages.BEGIN)[2]
-        rows = [line.split(" | ") for line in block.splitlines() if line.startswith("| ")]
-        for panel in study.panels:
-            for series, value, _ in panel.variants():
-                assert any({series, value} <= {cell.strip("| ") for cell in row} for row in rows), (study.name, value)
+        table = block[block.index("\n| ") + 1 :].partition("\n\n")[0]
+        rows = [[cell for cell in line.strip("| ").split(" | ") if cell.strip()] for line in table.splitlines()[2:]]
+        found = [(panel.name, series, value) for panel in study.panels for series, value, _ in panel.variants()]
+        wanted = [[word for word in words if word] for words in found]
+        assert [row[: len(words)] for row, words in zip(rows, wanted, strict=True)] == wanted
 
 
 # -- what is run ---------------------------------------------------------------------------------------------------------
