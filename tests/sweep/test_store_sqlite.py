@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -528,7 +529,7 @@ def test_a_state_that_others_can_use_is_refused(path: Path, mode: int) -> None:
 
 
 @posix
-@pytest.mark.parametrize("name", ["sweep.db", "sweep.db-wal", "sweep.db-shm"])
+@pytest.mark.parametrize("name", ["sweep.db", "sweep.db-journal", "sweep.db-wal", "sweep.db-shm"])
 def test_a_symlinked_state_is_refused(path: Path, tmp_path: Path, name: str) -> None:
     """Neither followed nor created through, for the file and its side files."""
     path.parent.mkdir(mode=0o700)
@@ -537,6 +538,70 @@ def test_a_symlinked_state_is_refused(path: Path, tmp_path: Path, name: str) -> 
     with pytest.raises(StoreError, match="symbolic link"):
         SqliteStore(path)
     assert not target.exists()
+
+
+@posix
+def test_a_journal_that_another_put_beside_a_state_is_not_played_back(path: Path) -> None:
+    """SQLite would write it into the state: in a sticky folder anybody can leave one there."""
+    SqliteStore(path).close()
+    copy = path.with_name("copy.db")
+    copy.write_bytes(path.read_bytes())
+    crash = (
+        "import os, sqlite3, sys\n"
+        "db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "db.execute('PRAGMA journal_mode = DELETE')\n"
+        "db.execute('PRAGMA cache_size = 1')\n"
+        "db.execute('UPDATE meta SET value = 666')\n"
+        "db.execute('BEGIN IMMEDIATE')\n"
+        "db.execute('UPDATE meta SET value = 1')\n"
+        "db.execute('INSERT INTO ask (thread, detail) VALUES (?, ?)', ('t', 'x' * 100000))\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", crash, str(copy)], check=True)
+    planted = path.with_name("sweep.db-journal")
+    copy.with_name("copy.db-journal").rename(planted)
+    planted.chmod(0o644)
+    with pytest.raises(StoreError, match="others may use it"):
+        SqliteStore(path)
+    planted.unlink()
+    with SqliteStore(path) as store:
+        assert store.status()["payload_bytes"] == 0
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_state_without_a_name_is_refused_in_words(name: str) -> None:
+    """An empty variable in a script."""
+    with pytest.raises(StoreError, match="not a regular file"):
+        SqliteStore(name)
+
+
+@pytest.mark.parametrize("decided_at", [1, 0, -0.0, 1.5, -1e300])
+def test_a_decision_is_intact_at_whatever_moment_it_was_made(path: Path, decided_at: float) -> None:
+    """A whole number and -0.0 come back from the file as other numbers, which damaged nothing."""
+    with SqliteStore(path) as store:
+        store.put("t", [payload(1)], 1.0)
+        made = replace(removal(payload(1)), decided_at=decided_at)
+        assert store.freeze("t", [made]) == (made,)
+    with SqliteStore(path) as store:
+        assert store.load("t").removals == {made.identity: made}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["branch SET chain = 'x'", "branch SET clock = 'x'", "branch SET body = 5", "thread SET paid_misses = 'x'"]
+    + ["thread SET bytes_per_token = 'x'", "thread SET declaration = 'x'"],
+)
+def test_a_column_of_another_type_is_a_clear_error(path: Path, damage: str) -> None:
+    """Flipped bits in a row's head give a value another type."""
+    with SqliteStore(path) as store:
+        fill(store, 1)
+        store.touch("t", Branch("b", b"c", b"h", b"d", 3.0, None))
+    damaged = sqlite3.connect(path)
+    damaged.execute(f"UPDATE {damage}")
+    damaged.commit()
+    damaged.close()
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="damaged"):
+        store.load("t")
 
 
 @posix

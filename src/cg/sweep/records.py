@@ -36,6 +36,18 @@ def blob(stored: object) -> bytes:
     return stored
 
 
+def _number(stored: Any) -> Any:
+    """A column's number, or its None. Raises ValueError for another type."""
+    if stored is not None and not isinstance(stored, int | float):
+        raise ValueError(f"a column holds {type(stored).__name__} where a number belongs")
+    return stored
+
+
+def _branch(row: tuple[Any, ...]) -> Branch:
+    branch, chain, head, body, *numbers = row
+    return Branch(branch, blob(chain), blob(head), blob(body), *map(_number, numbers))
+
+
 def identity_columns(thread: str, identity: Identity) -> tuple[str, bytes, int, str]:
     """A thread's identity as the four key columns."""
     return thread, raw(identity.tool_use_id), identity.block, identity.sha256
@@ -65,7 +77,8 @@ def unpack(stored: bytes, is_packed: bool) -> bytes | None:
 def removal_checksum(removal: Removal) -> int:
     """CRC-32 over all that is replayed or counted: a damaged row must not be replayed."""
     identity = removal.identity
-    head = json.dumps([identity.block, identity.sha256, removal.saved_bytes, removal.decided_at]).encode()
+    decided_at = float(removal.decided_at) + 0.0  # as the column gives it back: a whole number and -0.0 become 0.0
+    head = json.dumps([identity.block, identity.sha256, removal.saved_bytes, decided_at]).encode()
     return zlib.crc32(removal.written, zlib.crc32(raw(identity.tool_use_id), zlib.crc32(head)))
 
 
@@ -102,16 +115,16 @@ class Records:
             (thread,),
         )
         return Thread(
-            branches=tuple(Branch(*found) for found in branches),
+            branches=tuple(_branch(found) for found in branches),
             removals=decisions.removals,
             ended=decisions.ended,
             pending=decisions.pending,
             expanded=decisions.expanded,
             missing=decisions.missing,
-            declaration=declaration,
-            bytes_per_token=ratio,
+            declaration=None if declaration is None else blob(declaration),
+            bytes_per_token=_number(ratio),
             usages=tuple(Usage(*tiers) for tiers in json.loads(usages)),
-            paid_misses=misses,
+            paid_misses=_number(misses),
         )
 
     def forget(self, thread: str | None) -> None:

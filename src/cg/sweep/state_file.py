@@ -8,6 +8,9 @@ from cg.sweep.store import StoreError
 
 _IS_POSIX = os.name == "posix"  # elsewhere the mode bits say nothing about who may read
 
+# What SQLite reads beside a state. A journal is played back into the state even where a log is kept.
+_SIDE_FILES = ("-journal", "-wal", "-shm")
+
 
 def secure(path: Path) -> None:
     """Make sure that the state file and its folder are ours alone, creating what is missing (0700, 0600).
@@ -15,12 +18,14 @@ def secure(path: Path) -> None:
     Raises StoreError for a symlink, another owner, a file that others may read or write, a folder in which others may
     put files in its place, and for anything that is no regular file.
     """
+    if not path.name:
+        raise StoreError(f"{path}: is not a regular file")
     try:
         _secure_folder(path.parent)
         _create(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be used as state: {error.strerror or type(error).__name__}") from error
-    for name in (path, _beside(path, "-wal"), _beside(path, "-shm")):
+    for name in (path, *(_beside(path, suffix) for suffix in _SIDE_FILES)):
         _refuse_foreign(name)
 
 
