@@ -198,6 +198,7 @@ def test_credentials_stand_in_no_message(caplog: pytest.LogCaptureFixture) -> No
         ([], None),
         ({}, Usage()),
         ({"input_tokens": True, "output_tokens": -1, "cache_read_input_tokens": "9"}, Usage()),
+        ({"input_tokens": 10**400, "output_tokens": 10**13}, Usage()),
         ({"cache_creation_input_tokens": 7}, Usage(write_5m=7)),
         (
             {"cache_creation_input_tokens": 7, "cache_creation": {"ephemeral_1h_input_tokens": 5}},

@@ -1,6 +1,7 @@
 """`cg-sweep run | expand | status | forget | config` from the outside: exit codes, the report's JSON, what stands in a state."""
 
 import json
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -198,3 +199,30 @@ def test_a_retry_is_the_same_turn(tmp_path: Path) -> None:
     again, report = pipe.run(body, START + 1300, DROPS)
     assert again == out and report["reason"] == "retry" and report["ask"] is None and "savings" not in report
     assert len(read(again).tool_texts) == 14
+
+
+@pytest.mark.parametrize("report", ["missing/report.json", "."])
+def test_a_report_that_cannot_be_written_is_refused_in_words(report: str, tmp_path: Path, capsys) -> None:
+    """Exit 2; the same body again leaves as if nothing had happened."""
+    pipe = Pipe(tmp_path)
+    pipe.run(encoded(history(0)), START)
+    where = ["--now", repr(START + 10), *pipe.where()]
+    body = encoded(history(2))
+    assert command("run", *where, "--report", str(tmp_path / report), stdin=body) == (2, b"")
+    assert "cg-sweep: " in capsys.readouterr().err
+    assert pipe.run(body, START + 20)[1]["reason"] == "retry"
+
+
+@pytest.mark.parametrize("preset", ["paid", "classic"])
+def test_a_last_body_that_was_damaged_in_the_state_costs_an_ask_and_no_more(preset: str, tmp_path: Path) -> None:
+    """It is only read to be asked about; a session must not stop at it."""
+    pipe = Pipe(tmp_path, preset=preset)
+    pipe.run(encoded(history(0)), START, DROPS)
+    pipe.run(encoded(history(14)), START + 10, DROPS)
+    db = sqlite3.connect(pipe.state)
+    db.execute("UPDATE body SET body = x'7b'")
+    db.commit()
+    db.close()
+    idle = 1000 if preset == "paid" else 260
+    _, report = pipe.run(encoded(history(14, last="And now?")), START + idle, DROPS)
+    assert report["reason"] not in ("fault", "unreadable")

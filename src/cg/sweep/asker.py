@@ -18,6 +18,7 @@ from cg.sweep.values import Usage
 from cg.sweep.wants import Answer, Failure
 
 LEAST_TIMEOUT_S = 0.001  # of opening a connection: zero would mean not to wait at all
+LARGEST_COUNT = 10**12  # tokens; a larger number is no count of them, and may be no float either
 MAX_REPLY_BYTES = 4 * 1024 * 1024  # a reply of 16,000 tokens is some 60 KB; more than this is not an answer
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
@@ -202,4 +203,5 @@ def usage_of(usage: object) -> Usage | None:
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    """A count of tokens; 0 for what is none, such as a number that no request could bring about."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else 0

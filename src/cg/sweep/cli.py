@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None, more: Sequence[Callable[[Commands], 
         # The reader has gone; a second complaint while the interpreter closes stdout helps nobody.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_REFUSED
+    except OSError as error:  # of the report, or of stdout
+        print(f"cg-sweep: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return EXIT_REFUSED
 
 
 def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentParser:

@@ -21,7 +21,7 @@ from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import Transcript, Unreadable, read
+from cg.sweep.transcript import Transcript, Unreadable, read, read_sent
 from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
 from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
 
@@ -134,7 +134,7 @@ class Sweep:
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
         sent = self._store.last_body(thread, branch.branch)
-        steps = settle(self.core, read(sent) if sent else None, self.state(thread), branch, now)
+        steps = settle(self.core, read_sent(sent), self.state(thread), branch, now)
         settled = self._drive(steps, thread, now, asker)
         self._commit(thread, settled.changes, now)
         return settled
@@ -142,7 +142,7 @@ class Sweep:
     async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
         """As `settle`, but nothing is written: `remember` does that, when the caller may write."""
         sent = await asyncio.to_thread(self._store.last_body, thread, branch.branch)
-        transcript = await asyncio.to_thread(read, sent) if sent else None
+        transcript = await asyncio.to_thread(read_sent, sent)
         state = await asyncio.to_thread(self.state, thread)
         return await self._drive_async(settle(self.core, transcript, state, branch, now), thread, now, asker)
 

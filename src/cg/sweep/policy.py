@@ -21,7 +21,7 @@ from cg.sweep.prices import PriceTable
 from cg.sweep.removal import DECLARATION, EXPAND_TOOL
 from cg.sweep.splice import add_breakpoint, declare, replace_text, splice
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import ToolText, Transcript, read
+from cg.sweep.transcript import ToolText, Transcript, read_sent
 from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
 from cg.sweep.wants import Changes, Declare, Put, Steps
 from cg.sweep.window import phase_of
@@ -242,7 +242,7 @@ class Core:
             return Reason(work.phase.value)
         if work.thread.paid_misses >= MISSES_TO_LATCH:
             return Reason.ASKING_LATCHED
-        seen = read(sent) if sent else None
+        seen = read_sent(sent)
         known = {t.identity for t in seen.tool_texts} if seen else None
         # A judge that was not shown an output can only guess from the inventory line: such outputs wait a turn.
         offered = [c for c in candidates if known is None or c.text.identity in known]

@@ -24,6 +24,7 @@ __all__ = [
     "Unreadable",
     "extends",
     "read",
+    "read_sent",
 ]
 
 MAX_BYTES = 100 * 2**20  # the API takes 32 MiB
@@ -184,6 +185,14 @@ def read(body: bytes, *, max_bytes: int = MAX_BYTES) -> Transcript:
         members=members,
         scan=scan,
     )
+
+
+def read_sent(sent: bytes | None) -> Transcript | None:
+    """The transcript of a body that was kept; None without one, or if it was damaged where it lay: all it costs is an ask."""
+    try:
+        return read(sent) if sent else None
+    except Unreadable:
+        return None
 
 
 def _check_results(tool_texts: tuple[ToolText, ...]) -> None:
