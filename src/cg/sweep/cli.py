@@ -3,7 +3,6 @@
 import argparse
 import hashlib
 import json
-import math
 import os
 import sys
 import time
@@ -24,6 +23,7 @@ from cg.sweep.transcript import MAX_BYTES, Unreadable, read
 
 EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024
+LATEST = 253_402_300_799  # the end of the year 9999; a time in milliseconds would age all other sessions away
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 
 
@@ -110,7 +110,7 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 def _seconds(text: str) -> float:
     """A moment; argparse turns the ValueError of any other text into a refusal."""
     seconds = float(text)
-    if not math.isfinite(seconds):
+    if not abs(seconds) <= LATEST:  # nor for what is not a number
         raise ValueError(text)
     return seconds
 
