@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -48,6 +49,13 @@ def keep(label: object) -> str:
 
 def drops(reply: str | bytes, labels: Any = (0, 1, 2)) -> tuple[int, ...]:
     return decode(reply, labels).drops
+
+
+class Text(str):
+    """A str that encodes itself in its own way."""
+
+    def encode(self, *_args: Any, **_named: Any) -> bytes:
+        return b"[]"
 
 
 @pytest.fixture(params=[0, 1, 2], ids=["plain", "vector", "wide"])
@@ -292,6 +300,21 @@ def test_lone_surrogates_in_text_read_as_damage() -> None:
     assert found.drops == (0,) and found.verdicts[0].quote == "a\ufffd\ufffd\ufffdb"
 
 
+@pytest.mark.parametrize("make", [Text, str], ids=["subclass", "str"])
+def test_a_subclass_of_str_is_text_whatever_it_holds(make: type[str]) -> None:
+    """Lone surrogates included, and its own `encode` is not asked."""
+    reply = make(f"\ud800[{drop(0)}]")
+    decoder = Decoder([0])
+    decoder.feed(reply)
+    assert decode(reply, [0]).drops == decoder.finish().drops == (0,)
+
+
+def test_labels_past_the_limit_are_not_listed_first() -> None:
+    """Refused at the first one too many, however many more there are."""
+    with pytest.raises(ValueError, match="65536"):
+        decode("[]", range(10**12))
+
+
 @pytest.mark.parametrize("labels", [[0, 0], [-1], [2**63], range(100_000)], ids=["twice", "negative", "huge", "many"])
 def test_an_impossible_label_list_is_refused(labels: Any) -> None:
     """ValueError names the label and the limit."""
@@ -331,6 +354,31 @@ def test_a_finished_decoder_takes_nothing_more() -> None:
     for call in (lambda: decoder.feed("x"), decoder.finish):
         with pytest.raises(ValueError, match="finished"):
             call()
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.environ.get("HYPOTHESIS_PROFILE") == "sanitize",
+    reason="bounds its address space, which sanitizers take whole",
+)
+def test_a_decoder_that_lost_a_piece_takes_nothing_more() -> None:
+    """Without memory for a piece that holds a veto, what comes after it may not be read as if it had never been."""
+    code = """if True:
+        import resource
+        from cg.verdicts import Decoder
+
+        decoder = Decoder([0, 1])
+        decoder.feed('[{"i": 0, "verdict": "drop"},')
+        vetoes = b'{"i": 0, "verdict": "keep", "quote": "' + bytes(200 << 20) + b'"},'
+        pages = int(open("/proc/self/statm").read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (40 << 20),) * 2)
+        for call in (lambda: decoder.feed(vetoes), lambda: decoder.feed('{"i": 1, "verdict": "keep"}]'), decoder.finish):
+            try:
+                print(call())
+            except (MemoryError, ValueError) as error:
+                print(type(error).__name__)
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ended.stdout.split() == ["MemoryError", "ValueError", "ValueError"], ended.stderr
 
 
 def test_closed_sets_match_the_compiled_codes() -> None:

@@ -4,6 +4,8 @@
 One state machine (verdict_machine.h) reads the bytes as they come, without recursion, in work and memory linear in the
 reply; Python objects are made at the end and for offered labels only.
 """
+from itertools import islice
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -103,9 +105,9 @@ def force_scan(level: int) -> None:
 
 def checked_labels(labels) -> list:
     """The labels ascending; TypeError or ValueError says which one cannot be offered."""
-    found = list(labels)
+    found = list(islice(labels, MAX_LABELS + 1))
     if len(found) > MAX_LABELS:
-        raise ValueError(f"{len(found)} labels: at most {MAX_LABELS}")
+        raise ValueError(f"more than {MAX_LABELS} labels")
     for label in found:
         if type(label) is bool or not isinstance(label, int):
             raise TypeError(f"label {label!r}: an int, not {type(label).__name__}")
@@ -196,9 +198,9 @@ cdef tuple judged(Machine *m):
     return TRUNCATED, WAS_CUT if m.best.how == CUT else MALFORMED, verdicts, drops, counters
 
 
-cdef bytes surrogates_passed(str text):
+cdef bytes surrogates_passed(object text):
     """UTF-8 in which a lone surrogate is three ill-formed bytes, so that R1 reads it as damage."""
-    return text.encode("utf-8", "surrogatepass")
+    return str.encode(text, "utf-8", "surrogatepass")
 
 
 cdef object view(object reply, const char **start, Py_ssize_t *size):
@@ -288,10 +290,13 @@ cdef class Parser:
         """Read one more piece of the reply, str or bytes, cut anywhere; TypeError for anything else."""
         cdef const char *start = NULL
         cdef Py_ssize_t size = 0
-        _held = view(chunk, &start, &size)
         self.take()
         try:
+            _held = view(chunk, &start, &size)
             self.run(start, size, False)
+        except MemoryError:
+            self.is_open = False        # a piece is lost, and with it perhaps a veto
+            raise
         finally:
             guard_give(&self.guard)
 

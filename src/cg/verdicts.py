@@ -139,7 +139,8 @@ def decode(reply: str | bytes, labels: Iterable[int]) -> Decoded:
 class Decoder(_verdict_parser.Parser):
     """The same for a reply that arrives in pieces, cut anywhere: `feed` each, then `finish` once.
 
-    The result does not depend on the cuts. ValueError after `finish`; RuntimeError if another thread is in a call.
+    The result does not depend on the cuts. ValueError after `finish`, and after a MemoryError, which loses a piece;
+    RuntimeError if another thread is in a call.
     """
 
     def finish(self) -> Decoded:
