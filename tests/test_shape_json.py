@@ -84,6 +84,13 @@ def test_records_of_small_arrays(text: str, records: int | None) -> None:
     assert describe(text).records == records
 
 
+@pytest.mark.parametrize("text", ["\f[1]", "\v[1]", " \f\n[1]", "\ufeff\f[1]", "[1]\f"], ids=repr)
+def test_a_form_feed_is_no_blank_of_json(text: str) -> None:
+    """Before the array as behind it."""
+    assert describe(text).records is None
+    assert describe(text.replace("\f", " ").replace("\v", " ")).records == 1
+
+
 def test_invalid_utf8_takes_the_records_away() -> None:
     """JSON is UTF-8: an array with a stray byte in a long string is not wholly valid."""
     assert describe(b'["' + b"a" * 100 + b'"]').records == 1

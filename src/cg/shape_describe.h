@@ -94,7 +94,11 @@ static void shape_describe(const uint8_t *s, size_t n, int vectors, ShapeFacts *
     }
     if (n >= 3 && s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF) from = 3; /* a byte-order mark is no content */
     for (at = from; at < n && (is_blank(s[at]) || s[at] == 0x0A); at++) {}
-    if (at < n && (s[at] == '{' || s[at] == '[') && describe_json(s, at, n, stray == 0, out)) return;
+    if (at < n && (s[at] == '{' || s[at] == '[') && describe_json(s, at, n, stray == 0, out)) {
+        /* A form feed before the bracket is blank to the kinds, but no JSON. */
+        if (out->kind == KIND_JSON_ARRAY && skip_json_space(s, from, n) != at) out->records = -1;
+        return;
+    }
     tally_text(s + from, n - from, &t);
     out->kind = kind_of_lines(&t);
 }

@@ -458,5 +458,5 @@ def json_kind(body: bytes, at: int) -> tuple[str | None, int | None]:
     if status == "cut" and len(body) - at < 16:
         return None, None
     kind = "json_array" if body[at : at + 1] == b"[" else "json_object"
-    whole = status == "valid" and reach == len(body) and kind == "json_array"
+    whole = status == "valid" and reach == len(body) and kind == "json_array" and not body[:at].strip(SPACE)
     return kind, records if whole else None
