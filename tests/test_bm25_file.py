@@ -77,6 +77,27 @@ def test_a_missing_file_is_an_os_error(tmp_path):
         BM25Index.load(tmp_path / "none")
 
 
+def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path):
+    others = [path for path in ("/dev/null", "/dev/zero") if os.path.exists(path)]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        others.append(tmp_path / "pipe")
+    for path in others:
+        for mmap in (True, False):
+            with pytest.raises(ValueError, match="no regular file"):
+                BM25Index.load(path, mmap=mmap)
+    with pytest.raises(OSError):
+        BM25Index.load(tmp_path)
+
+
+def test_a_descriptor_is_no_path_and_stays_open(index, tmp_path):
+    index.save(tmp_path / "index.cg")
+    with open(tmp_path / "index.cg", "rb") as file:
+        with pytest.raises(TypeError):
+            BM25Index.load(file.fileno())
+        assert file.read(7) == b"cg-bm25"
+
+
 def refused(path, data):
     path.write_bytes(data)
     for mmap in (True, False):

@@ -6,6 +6,7 @@ norm(d) = k1 * (1 - b + b * dl / avgdl), in double precision. Here is what Pytho
 bm25_text.pxd, from a str to tokens; bm25_store.pxd, building and opening an index; bm25_query.pxd, asking one.
 """
 import os
+import stat
 import unicodedata
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
@@ -351,15 +352,26 @@ cdef class BM25Index:
         be read. A mapped file must not be changed in place while it is in use (save() replaces it, which is safe).
         """
         import mmap as mapping
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            mmap = mmap and size > 0             # an empty file cannot be mapped
-            data = mapping.mmap(file.fileno(), size, access=mapping.ACCESS_READ) if mmap else file.read()
-        return opened(data, not mmap, f"{os.fsdecode(path)}: ")
+        path = os.fspath(path)
+        where = f"{os.fsdecode(path)}: "
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):  # a device may never end, a pipe may never begin
+                raise ValueError(f"{where}not a usable index: no regular file")
+            mmap = mmap and found.st_size > 0    # an empty file cannot be mapped
+            data = (
+                mapping.mmap(file.fileno(), found.st_size, access=mapping.ACCESS_READ)
+                if mmap else file.read(found.st_size)
+            )
+        return opened(data, not mmap, where)
 
     def __reduce__(self):
         columns = memoryview(image_of(self))[<Py_ssize_t>sizeof(Bm25Header):]
         return _from_bytes, (sealed_header(&self.store) + bytes(columns),)
+
+def _open_at_once(path, flags):
+    """An opener that does not wait for somebody to write into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 cdef _View image_of(BM25Index index):
