@@ -7,6 +7,7 @@ import pickle
 import random
 import subprocess
 import sys
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import bm25_oracle
@@ -83,6 +84,24 @@ def test_a_score_is_the_formula_by_hand():
     index = BM25Index(["apple pie", "pear"])
     norm = 1.2 * (1.0 - 0.75 + 0.75 * 2 / 1.5)
     assert index.search("apple", 5).tolist() == [(0, math.log(1.0 + 1.5 / 1.5) * (1.2 + 1.0) * 1 / (1 + norm))]
+
+
+MARKS = [chr(c) for c in range(0x300, 0x30000) if unicodedata.combining(chr(c))] + ["\u0f73", "\u0f75", "\u0f81"]
+STARTERS = ["a", "é", "\u0344", "한", "\u1100\u1161", "カ", "か", "ཀ", "\u0f71", "中", "\ud800", " ", "Ǆ", "\u0cc6"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_long_runs_of_combining_marks_give_the_tokens_of_the_definition(seed):
+    rng = random.Random(seed)
+    few = rng.sample(MARKS, rng.choice([2, 5, 60]))
+    runs = ("".join(rng.choices(few, k=rng.choice([1, 63, 64, 65, 66, 300]))) for _ in range(6))
+    text = "".join(rng.choice(STARTERS) + run for run in runs) + rng.choice(STARTERS)
+    assert tokenize(text) == bm25_oracle.tokenize(text)
+
+
+def test_a_document_of_marks_out_of_order_ends():
+    # Sorted by insertion, as the interpreter's normaliser does it, this would take most of an hour.
+    assert len(tokenize("a" + "\u0301\u0327" * 300_000)) == 1
 
 
 @pytest.mark.parametrize("seed", range(40 if LONG else 1 if SANITIZED else 6))
