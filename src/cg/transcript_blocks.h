@@ -110,14 +110,13 @@ static int read_tool_text(Scan *scan, const Block *result, uint32_t block, Token
     return add_piece(scan, token, result->message, PIECE_RESULT);
 }
 
-/* Reads a block in which nothing but text matters: of the system prompt, or of a tool result's list (`result`). */
+/* Reads an opened block in which nothing but text matters; one of a tool result's list (`result`) is a tool text. */
 static int read_plain_block(Scan *scan, Block *b, const Block *result, uint32_t place) {
     Reader *r = &scan->r;
     Members members = {0, 0, 0};
     Token name;
     Key key;
-    int step = open_block(scan, b, 0, 0);
-    if (step < 0) return step;
+    int step;
     while ((step = next_member(r, &members, &name, &key)) == 1) {
         if (key == KEY_CACHE_CONTROL) {
             step = read_mark(scan, b->section, b->message, b->block, &b->is_marked);
@@ -165,8 +164,10 @@ static int read_result_content(Scan *scan, Block *result) {
     int step;
     if (peek(r) == '"') return read_tool_text(scan, result, 0, &token);
     if ((step = open_container(r, '[')) < 0) return step;
-    while ((step = next_element(r, &count)) == 1)
+    while ((step = next_element(r, &count)) == 1) {
+        if ((step = open_block(scan, &inner, 0, 0)) < 0) return step;
         if ((step = read_plain_block(scan, &inner, result, count - 1)) < 0) return step;
+    }
     if (step < 0) return step;
     if (count && inner.is_marked) result->is_marked = 1;
     if (count == 1 && inner.kind == BLOCK_TEXT && inner.is_bare) put_shorthand(scan, list_at, &inner, 1);
@@ -247,40 +248,13 @@ static int read_tool_use(Scan *scan, Block *b) {
     return add_piece(scan, &input, b->message, PIECE_ARGUMENTS);
 }
 
-/* Reads a text block, or one of a kind that is not looked into. */
-static int read_other_block(Scan *scan, Block *b) {
-    Reader *r = &scan->r;
-    Members members = {0, 0, 0};
-    Token name;
-    Key key;
-    int step;
-    while ((step = next_member(r, &members, &name, &key)) == 1) {
-        if (key == KEY_CACHE_CONTROL) {
-            step = read_mark(scan, b->section, b->message, b->block, &b->is_marked);
-        } else {
-            put_key(r, &members, &name);
-            if (key == KEY_TEXT && b->kind == BLOCK_TEXT) {
-                b->has_text = 1;
-                step = copy_string(r, &b->text);
-                if (step == 0) step = add_piece(scan, &b->text, b->message, PIECE_TEXT);
-            } else {
-                if (key != KEY_TYPE) b->is_bare = 0;
-                step = copy_value(r);
-            }
-        }
-        if (step < 0) return step;
-    }
-    if (step == 0 && b->kind == BLOCK_TEXT && !b->has_text) return STOP_MISSING;
-    return step;
-}
-
 static int read_block(Scan *scan, Block *b, uint32_t role) {
     int stop = open_block(scan, b, role == ROLE_ASSISTANT, role == ROLE_USER);
     if (stop < 0) return stop;
     switch (b->kind) {
     case BLOCK_TOOL_RESULT: return read_tool_result(scan, b);
     case BLOCK_TOOL_USE: return read_tool_use(scan, b);
-    default: return read_other_block(scan, b);
+    default: return read_plain_block(scan, b, NULL, 0);
     }
 }
 

@@ -121,6 +121,7 @@ static int read_system(Scan *scan) {
     if ((step = open_container(r, '[')) < 0) return step;
     while ((step = next_element(r, &count)) == 1) {
         b.block = (int32_t)count - 1;
+        if ((step = open_block(scan, &b, 0, 0)) < 0) return step;
         if ((step = read_plain_block(scan, &b, NULL, 0)) < 0) return step;
     }
     if (step == 0 && count == 1 && b.kind == BLOCK_TEXT && b.is_bare) put_shorthand(scan, list_at, &b, 0);

@@ -429,7 +429,9 @@ def test_whatever_a_log_holds_the_bodies_pass_the_api(tmp_path_factory: Any, cha
                 holder[key] = value
     path = tmp_path_factory.getbasetemp() / "changed.jsonl"
     path.write_text("\n".join(json.dumps(entry) for entry in entries), "utf-8")
-    for session in open_sessions(path):
+    found = list(open_sessions(path))
+    assert found, "a log is read or named as damaged, never passed over"
+    for session in found:
         if isinstance(session, Session):
             frame = None
             for step, messages in whole_histories(session.steps()):
