@@ -84,7 +84,7 @@ def test_it_serves_until_a_signal(tmp_path, number):
                 port = int(line.partition("127.0.0.1:")[2].partition(",")[0])
                 assert ask(port, b"GET /x").body == b"ok"
                 serving.send_signal(number)
-                assert serving.wait(10) == 0
+                assert serving.wait(60) == 0
             finally:
                 serving.kill()
 

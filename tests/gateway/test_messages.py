@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 pytest.importorskip("httpcore2")
 
-from wired import ALL_SPENT, DECLARATION, WORK, Live, Talk, find_markers, inbound, live, read_out, swept
+from wired import ALL_SPENT, DECLARATION, WORK, Live, Talk, find_markers, inbound, live, read_out, swept, until
 
 from cg.gateway.events import Fault, Spend
 from cg.gateway.exchange import first
@@ -142,15 +145,30 @@ def messages_of(body: bytes) -> list[Any]:
 class Stuck(MemoryStore):
     """A store that can be told to keep everybody waiting."""
 
-    is_stuck = False
-    hold_s = 1.0
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open, self.n_waiting = threading.Event(), 0
+        self.is_open.set()
 
     def load(self, thread: str) -> Any:
-        if self.is_stuck:
-            import time
-
-            time.sleep(self.hold_s)
+        if not self.is_open.is_set():
+            self.n_waiting += 1
+            assert self.is_open.wait(60)
         return super().load(thread)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Everybody who asks in the meantime waits until the end of it."""
+        self.is_open.clear()
+        try:
+            yield
+        finally:
+            self.is_open.set()
+
+
+def ended(gateway: Live) -> bool:
+    """Whether no turn holds or wants a thread's lock any more."""
+    return len(gateway.messages._turns._threads) == 0
 
 
 def test_rule_10_past_the_budget_the_last_frozen_form_leaves() -> None:
@@ -163,16 +181,15 @@ def test_rule_10_past_the_budget_the_last_frozen_form_leaves() -> None:
             await swept(gateway, talk)
             frozen = gateway.bodies("work")[-1]
             gateway.messages._turns._budget_s = 0.2
-            store.is_stuck = True
-            answer = await gateway.post(talk.say("Go on.").body())
+            with store.held():
+                answer = await gateway.post(talk.say("Go on.").body())
             assert answer.status == 200
             body = gateway.bodies("work")[-1]
             assert find_markers(body.decode()) == find_markers(frozen.decode())
             assert DECLARATION in body
             assert gateway.recorder.turns[-1].reason is Reason.FAULT
             assert gateway.recorder.faults[Fault.WATCHDOG] == 1
-            store.is_stuck = False
-            await asyncio.sleep(1.2)  # the turn that nobody waits for ends without deciding anything
+            await until(lambda: ended(gateway))  # the turn that nobody waits for ends without deciding anything
             gateway.messages._turns._budget_s = 20.0
             await gateway.post(talk.say("Go on.").body())
             assert gateway.recorder.turns[-1].replayed == 11
@@ -185,10 +202,10 @@ def test_rule_10_with_nothing_known_the_clients_own_bytes_leave() -> None:
 
     async def session() -> None:
         store = Stuck()
-        store.is_stuck = True
         async with live([WORK], store=store, budget_ms=200) as gateway:
             body = Talk().body()
-            answer = await gateway.post(body)
+            with store.held():
+                answer = await gateway.post(body)
             assert answer.status == 200 and gateway.bodies()[-1] == body
             assert gateway.recorder.faults[Fault.WATCHDOG] == 1
 
@@ -338,7 +355,7 @@ def test_two_requests_of_a_thread_at_one_time_do_not_wait_for_each_others_upstre
     """Only our own work is one after the other: a slow reply holds nobody up."""
 
     async def session() -> None:
-        slow = {"text": "Slow.", "fault": {"kind": "slow_first_byte", "seconds": 1.0}}
+        slow = {"text": "Slow.", "fault": {"kind": "slow_first_byte", "seconds": 3.0}}
         async with live([{"name": "work", "turns": [slow, {"text": "Fast."}]}]) as gateway:
             task = asyncio.create_task(gateway.post(Talk().body()))
             while not gateway.up.count:
@@ -453,13 +470,12 @@ def test_a_turn_that_nobody_waits_for_decides_nothing() -> None:
             await gateway.post(talk.calls(14).body())
             await gateway.wait(241)
             await gateway.wait(1000)
-            store.is_stuck = True
-            task = asyncio.create_task(gateway.post(talk.say("And now?").body()))
-            await asyncio.sleep(0.2)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            store.is_stuck = False
-            await asyncio.sleep(1.2)
+            with store.held():
+                task = asyncio.create_task(gateway.post(talk.say("And now?").body()))
+                await until(lambda: store.n_waiting > 0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await until(lambda: ended(gateway))
             (thread,) = gateway.sweep._known
             assert not gateway.store.load(thread).removals
             answer = await gateway.post(talk.body())

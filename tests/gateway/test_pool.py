@@ -37,7 +37,7 @@ def test_a_connection_that_the_upstream_has_closed_is_not_used_again(gateway):
     with RawUpstream(script) as upstream:
         served = gateway(upstream.url)
         assert ask(served.port, b"GET /1").body == b"ok"
-        assert closed.wait(10)
+        assert closed.wait(60)
         threading.Event().wait(0.05)
         assert ask(served.port, b"POST /2", body=b"{}").body == b"ok"
         assert upstream.connections == 2
@@ -232,7 +232,7 @@ def test_events_pass_one_by_one_through_tls(gateway):
         wire.stream_head()
         for n in range(3):
             wire.chunk(b"data: %d\n\n" % n)
-            assert heard.wait(10)
+            assert heard.wait(60)
             heard.clear()
         wire.end()
 
@@ -308,6 +308,6 @@ def test_a_socks_proxy_is_used(gateway):
         served = gateway("http://api.example:81", environment=environment)
         assert ask(served.port, b"GET /x").body == b"ok"
         served.live.stop()
-        thread.join(10)
+        thread.join(60)
         assert asked == [b"\x05\x01\x00\x03\x0bapi.example\x00\x51"]
         assert upstream.requests[0].line == b"GET /x HTTP/1.1"

@@ -16,7 +16,7 @@ def slow_stream(release, *, started=None):
         wire.chunk(b"first")
         if started is not None:
             started.set()
-        assert release.wait(10)
+        assert release.wait(60)
         wire.chunk(b"last")
         wire.end()
 
@@ -157,7 +157,7 @@ def test_sixty_four_streams_at_once(gateway):
             open_now.append(name)
             if len(open_now) == count:
                 all_open.set()
-        assert all_open.wait(20)
+        assert all_open.wait(60)
         for n in range(50):
             wire.chunk(b"%s event %d\n" % (name, n))
         wire.end()

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("httpcore2")
 
-from wired import ALL_SPENT, ASKED, HOUR_MARK, VERDICTS, WORK, Live, Talk, live
+from wired import ALL_SPENT, ASKED, HOUR_MARK, VERDICTS, WORK, Live, Talk, live, until
 
 from cg.gateway.events import Fault, Spend, Timer
 from cg.sweep.ledger import Reason
@@ -81,7 +81,7 @@ def test_a_request_while_the_ask_is_under_way_does_not_wait_and_is_not_turned_ba
     """The ask ends by itself; the branch stays as the request left it, and the verdicts hold."""
 
     async def session() -> None:
-        slow = {"verdicts": VERDICTS, "fault": {"kind": "slow_first_byte", "seconds": 1.0}}
+        slow = {"verdicts": VERDICTS, "fault": {"kind": "slow_first_byte", "seconds": 3.0}}
         ask = {"name": "ask", "match": {"last_user~": ASKED}, "turns": [slow]}
         async with live([ask, WORK]) as gateway:
             talk = Talk()
@@ -184,17 +184,16 @@ def test_two_gateways_on_one_store_ask_once() -> None:
             await other.post(talk.body())  # the retry of a client that was sent to the other one
             one.clock.advance(241)
             other.clock.advance(0)
-            for _ in range(200):
-                await asyncio.sleep(0.005)
-            assert len(asks(one)) == 1
             fired = [g.recorder.timers for g in (one, other)]
+            await until(lambda: sum(t[Timer.FIRED] + t[Timer.CLAIMED_ELSEWHERE] for t in fired) == 2)
+            await until(lambda: one.messages.timers.firing == other.messages.timers.firing == 0)
             assert sum(t[Timer.FIRED] for t in fired) == 1 == sum(t[Timer.CLAIMED_ELSEWHERE] for t in fired)
+            assert len(asks(one)) == 1
             await one.post(talk.say("Here.").body())
             await other.post(talk.say("There.").body())
             one.clock.advance(241)
             other.clock.advance(0)
-            for _ in range(200):
-                await asyncio.sleep(0.005)
+            await until(lambda: one.recorder.timers[Timer.CANCELLED] > 0)
             assert one.recorder.timers[Timer.CANCELLED] == 1  # its branch was served by the other one
 
     asyncio.run(session())

@@ -74,4 +74,4 @@ def serving(*scripts: Script) -> Iterator[Upstream]:
             yield upstream
         finally:
             is_over.set()
-            thread.join(10)
+            thread.join(60)
