@@ -71,7 +71,9 @@ class Stream:
                 for out in self._rest():
                     yield out
                 self._ended()
-                raise error if isinstance(error, UpstreamError) else Cut("undecodable", is_reset=False) from error
+                if isinstance(error, UpstreamError):
+                    raise
+                raise Cut("undecodable", is_reset=False) from error
             message = of_events(self._events) if self._held else Message()
             calls = self._recovery.to_answer(message, self._rounds)
             if calls:
