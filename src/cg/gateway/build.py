@@ -15,6 +15,7 @@ from cg.gateway.observing import Observing
 from cg.gateway.originals import Originals
 from cg.gateway.pool import PooledUpstream
 from cg.gateway.settings import Settings
+from cg.gateway.tracing import traced
 from cg.sweep.drivers import Sweep
 from cg.sweep.store import Limits, Store
 from cg.sweep.store_memory import MemoryStore
@@ -57,7 +58,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
         settings,
         upstream,
         told.events,
-        messages=messages,
+        messages=traced(messages, settings.upstream),
         own={**told.routes.handlers, b"/expand": originals.expand},
         on_start=(house.start,),
         on_stop=(house.stop, stop, close_store),

@@ -11,6 +11,7 @@ from cg.gateway.metrics import Metrics
 from cg.gateway.own import OwnRoutes
 from cg.gateway.settings import Settings
 from cg.gateway.stats import About, Stats
+from cg.gateway.tracing import listeners
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store
 
@@ -44,7 +45,7 @@ def counting(
         stats = Stats(metrics, about, now)
     else:
         stats = Stats(metrics, about, now, store_status=store.status, store_totals=store.totals)
-    return Counting(Fan(metrics, Journal()), metrics, OwnRoutes(stats, is_stopping=is_stopping))
+    return Counting(Fan(metrics, Journal(), *listeners()), metrics, OwnRoutes(stats, is_stopping=is_stopping))
 
 
 def place_of(url: str) -> str:
