@@ -47,8 +47,10 @@ class Messages:
         *,
         secret: bytes,
         clock: Clock | None = None,
+        asks: Upstream | None = None,
     ) -> None:
         self._upstream, self._sweep, self._events = upstream, sweep, events
+        self._asks = asks if asks is not None else upstream  # whoever carries what no client waits for
         self._clock = clock if clock is not None else SystemClock()
         self._turns = Turns(
             sweep,
@@ -58,7 +60,7 @@ class Messages:
             config=settings.config,
             budget_s=settings.budget_ms / 1000,
         )
-        self.timers = Timers(sweep, self._turns, upstream, events, self._clock, settings.config)
+        self.timers = Timers(sweep, self._turns, self._asks, events, self._clock, settings.config)
         self._recovery = Recovery(sweep, self._turns, upstream, events, self._clock)
         self._behind = Behind(events, MAX_BEHIND)
 
@@ -95,7 +97,7 @@ class Messages:
     def _asker(self, inbound: Inbound) -> Bridge | None:
         if not self._turns.asks:
             return None
-        asker = WireAsker(self._upstream, inbound.target, inbound.headers, self._events, self._clock)
+        asker = WireAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock)
         return Bridge(asker, asyncio.get_running_loop())
 
     def _told(self, turn: Turn) -> None:

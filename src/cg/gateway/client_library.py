@@ -1,0 +1,112 @@
+"""Which HTTP client library a request is of, and the connections that an SDK's own client would make with it.
+
+`httpx2` and the older `httpx` have the same interface and share no class, so nothing here names one of them: whatever a
+request is made of, its answer is made of too.
+"""
+
+import socket
+import urllib.request
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+NAMES = ("httpx2", "httpx")
+MAX_CONNECTIONS, MAX_KEPT = 1000, 100  # what the Python SDK allows its own client
+KEEPALIVE_S, KEEPALIVE_PROBES = 60, 5  # of TCP: an idle stream behind a NAT is kept, and a dead one noticed
+
+
+def installed() -> Any:
+    """The library that is there, the newer one first. Raises ImportError with what to install."""
+    for name in NAMES:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+    raise ImportError("cg.gateway.transport needs httpx2 or httpx: pip install 'cg-context[transport]'")
+
+
+def library_of(thing: object) -> Any:
+    """The library that a request, response or transport is of. Raises TypeError if it is of none."""
+    for kind in type(thing).__mro__:
+        name = kind.__module__.partition(".")[0]
+        if name in NAMES:
+            return import_module(name)
+    raise TypeError(f"a {type(thing).__name__} is of neither {' nor '.join(NAMES)}")
+
+
+@cache
+def joined(kind: type, library: Any, base: str) -> type:
+    """`kind` as a class of the library, which takes streams of its own base class only."""
+    return type(kind.__name__, (kind, getattr(library, base)), {})
+
+
+class Connections:
+    """Connections to wherever requests go, by the limits of the SDK and the proxy variables of this process."""
+
+    def __init__(self, make: Callable[..., Any], library: Any) -> None:
+        self._make = make
+        self._shared = {
+            "limits": library.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_KEPT),
+            "socket_options": _socket_options(),
+        }
+        self._by_proxy: dict[str | None, Any] = {}
+
+    def to(self, url: Any) -> Any:
+        """The transport for a URL; threads that ask at the same time may make two, of which one is kept."""
+        proxy = proxy_of(url.scheme, url.host, url.port)
+        found = self._by_proxy.get(proxy)
+        if found is None:
+            options = self._shared if proxy is None else {**self._shared, "proxy": proxy}
+            found = self._by_proxy.setdefault(proxy, self._make(**options))
+        return found
+
+    @property
+    def made(self) -> list[Any]:
+        """The transports so far."""
+        return list(self._by_proxy.values())
+
+
+class SyncConnections(Connections):
+    """As a transport for threads."""
+
+    def handle_request(self, request: Any) -> Any:
+        return self.to(request.url).handle_request(request)
+
+    def close(self) -> None:
+        for transport in self.made:
+            transport.close()
+
+
+class AsyncConnections(Connections):
+    """As a transport for coroutines."""
+
+    async def handle_async_request(self, request: Any) -> Any:
+        return await self.to(request.url).handle_async_request(request)
+
+    async def aclose(self) -> None:
+        for transport in self.made:
+            await transport.aclose()
+
+
+def proxy_of(scheme: str, host: str, port: int | None) -> str | None:
+    """The proxy that this process's environment, or its system, names for a URL; None for none."""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(f"{host}:{port}" if port else host):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    """TCP keep-alive, as far as this system has it."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_S),
+        ("TCP_KEEPINTVL", KEEPALIVE_S),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+    ):
+        if (option := getattr(socket, name, None)) is not None:
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options

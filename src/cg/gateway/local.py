@@ -1,0 +1,138 @@
+"""A gateway without server and connections, inside the process of its client: store, sweep, figures."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cg.errors import CgError
+from cg.gateway.app import Messages
+from cg.gateway.clock import Clock, SystemClock
+from cg.gateway.events import Events, Route, Stage
+from cg.gateway.exposition import render
+from cg.gateway.fan import Fan
+from cg.gateway.identity import install_secret
+from cg.gateway.journal import Journal
+from cg.gateway.messages import Messages as Sweeping
+from cg.gateway.metrics import Metrics
+from cg.gateway.observe import Projection
+from cg.gateway.observing import Observing
+from cg.gateway.settings import Settings
+from cg.gateway.stats import About, Stats
+from cg.gateway.tracing import listeners, traced
+from cg.gateway.upstream import Upstream
+from cg.sweep.drivers import Sweep
+from cg.sweep.store import Limits, Store
+from cg.sweep.store_memory import MemoryStore
+from cg.sweep.store_sqlite import SqliteStore
+
+log = logging.getLogger("cg.gateway")
+log.addHandler(logging.NullHandler())  # a library prints nothing unless its program says so
+MAX_PROVIDERS = 16  # base URLs of one client; past it requests pass untouched
+
+
+class Local:
+    """What all requests of one client share. Raises CgError for a state that cannot be used."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None, events: Events | None = None) -> None:
+        self.settings = settings
+        self.clock = clock if clock is not None else SystemClock()
+        self.secret = install_secret(settings.state)
+        self.store = _store(settings)
+        self.sweep = Sweep(settings.config, self.store)
+        metrics = Metrics(asks_in_request=settings.config.ask == "on-request")
+        about = About(self.clock.now(), settings.observe, settings.config.to_dict())
+        self._stats = Stats(
+            metrics, about, self.clock.now, store_status=self.store.status, store_totals=self.store.totals
+        )
+        self.events: Events = Fan(metrics, Journal(), *listeners(), *([events] if events is not None else []))
+
+    def stats(self) -> Mapping[str, Any]:
+        """All figures, as `/stats` of a gateway shows them."""
+        return self._stats.collect()
+
+    def metrics(self) -> bytes:
+        """All figures in the Prometheus text format, as `/metrics` of a gateway shows them."""
+        return render(self._stats.snapshot, self._stats.gauges())
+
+    def close(self) -> None:
+        """Close the state."""
+        if isinstance(self.store, SqliteStore):
+            self.store.close()
+
+
+class Providers:
+    """One `Messages` for each base URL that a client talks to, on one event loop."""
+
+    def __init__(self, local: Local, upstream: Upstream, asks: Upstream) -> None:
+        self._local, self._upstream, self._asks = local, upstream, asks
+        self._found: dict[str, tuple[Messages, Sweeping | Observing]] = {}
+
+    def at(self, base: str) -> Messages | None:
+        """Whoever answers for a base URL; None for one that cannot be told from others, or one too many."""
+        if base not in self._found:
+            if len(self._found) >= MAX_PROVIDERS:
+                return None
+            try:
+                made = self._make(replace(self._local.settings, upstream=base))
+            except CgError:
+                return None
+            self._found[base] = traced(made, base), made
+        return self._found[base][0]
+
+    def _make(self, settings: Settings) -> Sweeping | Observing:
+        own = self._local
+        if settings.observe:
+            projection = Projection(settings.config, own.events)
+            return Observing(settings, self._upstream, projection, own.events, secret=own.secret, clock=own.clock)
+        return Sweeping(
+            settings,
+            self._upstream,
+            own.sweep,
+            own.events,
+            secret=own.secret,
+            clock=own.clock,
+            asks=self._asks,
+        )
+
+    async def settle(self) -> None:
+        """Wait for what is still being learnt from replies."""
+        for _, messages in list(self._found.values()):
+            await messages.settle()
+
+    async def close(self) -> None:
+        """Let go of timers and credentials, and finish what is behind replies."""
+        for _, messages in list(self._found.values()):
+            await messages.close()
+
+
+class Lifetime:
+    """One request's figures: opened now, its answer's head and end once each."""
+
+    def __init__(self, events: Events, route: Route) -> None:
+        self._events, self._route = events, route
+        self._began, self._status, self._is_over = time.monotonic(), 0, False
+        events.opened()
+
+    def answered(self, status: int) -> None:
+        """The head of the answer has come."""
+        self._status = status
+        self._events.took(Stage.FIRST_BYTE, time.monotonic() - self._began)
+
+    def over(self, *, is_whole: bool = True) -> None:
+        """The answer has ended, in order or not."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if is_whole:
+            self._events.took(Stage.TOTAL, time.monotonic() - self._began)
+        self._events.request(self._route, self._status)
+        self._events.closed()
+
+
+def _store(settings: Settings) -> Store:
+    config = settings.config
+    if settings.state is None:
+        return MemoryStore(Limits(config.payload_ttl_h * 3600.0, config.store_max_mb * 1024 * 1024))
+    return SqliteStore(settings.state, config, bodies_in_memory=True)

@@ -1,0 +1,189 @@
+"""The sweep inside a Python program: a transport for the HTTP client of an SDK, in the place of `cg-proxy`.
+
+    anthropic.Anthropic(http_client=httpx2.Client(transport=cg.gateway.transport.Transport()))
+    anthropic.AsyncAnthropic(http_client=httpx2.AsyncClient(transport=cg.gateway.transport.AsyncTransport()))
+
+Works with `httpx2` and, for an SDK that still uses it, with `httpx`. Messages requests go through the same code as in
+the gateway and leave with the same bytes; every other request passes. Whatever fails here, the client gets what it
+would have got without us.
+"""
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cg.errors import CgError
+from cg.gateway.client_library import installed
+from cg.gateway.clock import Clock
+from cg.gateway.events import Events
+from cg.gateway.in_loop import InLoop
+from cg.gateway.in_threads import InThreads
+from cg.gateway.local import Local
+from cg.gateway.settings import Settings
+from cg.sweep import config as sweep_config
+from cg.sweep.config import Config
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncBaseTransport, BaseTransport
+else:
+    _library = installed()
+    BaseTransport, AsyncBaseTransport = _library.BaseTransport, _library.AsyncBaseTransport
+
+log = logging.getLogger("cg.gateway")
+_INHERITED: list[object] = []  # a parent's engines: their threads are not here, and their state is not ours to close
+
+
+class _Shared:
+    """What both kinds of transport are made from, and what of it a forked child has to make anew."""
+
+    _engine: Any
+    _make: Callable[[], Any]
+    _ends: Any
+    _guard: threading.Lock
+    _is_closed: bool
+
+    def _set_up(
+        self,
+        kind: Any,
+        inner: Any,
+        config: Config | None,
+        preset: str | None,
+        state: str | os.PathLike[str] | None,
+        observe: bool,
+        budget_ms: float,
+        events: Events | None,
+        clock: Clock | None,
+    ) -> None:
+        if config is None:
+            config = sweep_config.load(None, os.environ, {}, preset)
+        elif preset is not None:
+            raise CgError("give either a config or a preset, not both")
+        path = None if state is None else Path(state).expanduser()
+        settings = Settings(state=path, config=config, observe=observe, budget_ms=budget_ms)
+        self._make = lambda: kind(Local(settings, clock, events), inner)
+        self._guard = threading.Lock()
+        self._is_closed = False
+        self._began()
+        _all.add(self)
+
+    def _began(self) -> None:
+        self._engine = self._make()
+        self._ends = weakref.finalize(self, self._engine.let_go)
+        self._ends.atexit = False  # the interpreter's end ends everything
+
+    def _forked(self) -> None:
+        """In a child: nothing of the parent's is used, waited for or closed."""
+        _INHERITED.append(self._engine)
+        self._ends.detach()
+        self._guard = threading.Lock()
+        if self._is_closed:
+            return
+        try:
+            self._began()
+        except Exception as error:
+            log.error("requests pass untouched in a forked child: %s", type(error).__name__)
+            self._engine = self._engine.passing()
+
+    def stats(self) -> Mapping[str, Any]:
+        """All figures since the start, as the gateway's `/stats` shows them; no content is in them."""
+        found: Mapping[str, Any] = self._engine.local.stats()
+        return found
+
+    def metrics(self) -> str:
+        """All figures in the Prometheus text format, as the gateway's `/metrics` shows them."""
+        found: bytes = self._engine.local.metrics()
+        return found.decode()
+
+
+class Transport(_Shared, BaseTransport):
+    """For `httpx2.Client` and `httpx.Client`; safe between threads.
+
+    `inner` carries what is sent; without one, connections like those of the SDK's own client are made, the proxy
+    variables heeded. `preset` or `config` say what is done (`paid` by default, CG_SWEEP_ variables over it). `state` is
+    the file that outlives the process; without one everything is in memory. Idle asks, where the preset has them, are
+    made in the name of the last request of their conversation, whose credential is kept until then and no longer.
+    `observe` changes nothing and projects. `events` hears what is counted. Raises CgError for what cannot work.
+    """
+
+    def __init__(
+        self,
+        inner: BaseTransport | None = None,
+        *,
+        config: Config | None = None,
+        preset: str | None = None,
+        state: str | os.PathLike[str] | None = None,
+        observe: bool = False,
+        budget_ms: float = 2000.0,
+        events: Events | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._set_up(InThreads, inner, config, preset, state, observe, budget_ms, events, clock)
+
+    def handle_request(self, request: Any) -> Any:
+        """The response to a request of the client's; raises what the client's own transport would."""
+        return self._engine.answer(request)
+
+    def settle(self, timeout_s: float = 30.0) -> None:
+        """Wait until everything has been learnt from the replies so far; for tests, and before figures are read."""
+        self._engine.settle(timeout_s)
+
+    def close(self) -> None:
+        """End timers, forget credentials, close the state and the connections; may be repeated."""
+        with self._guard:
+            is_first, self._is_closed = not self._is_closed, True
+        if is_first:
+            self._ends.detach()
+            self._engine.close()
+
+
+class AsyncTransport(_Shared, AsyncBaseTransport):
+    """For `httpx2.AsyncClient` and `httpx.AsyncClient` on asyncio; as `Transport`.
+
+    Timers are tasks on the client's own loop. Under another event loop than asyncio's, requests pass untouched.
+    """
+
+    def __init__(
+        self,
+        inner: AsyncBaseTransport | None = None,
+        *,
+        config: Config | None = None,
+        preset: str | None = None,
+        state: str | os.PathLike[str] | None = None,
+        observe: bool = False,
+        budget_ms: float = 2000.0,
+        events: Events | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._set_up(InLoop, inner, config, preset, state, observe, budget_ms, events, clock)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """The response to a request of the client's; raises what the client's own transport would."""
+        return await self._engine.answer(request)
+
+    async def settle(self) -> None:
+        """Wait until everything has been learnt from the replies so far; for tests, and before figures are read."""
+        await self._engine.settle()
+
+    async def aclose(self) -> None:
+        """End timers, forget credentials, close the state and the connections; may be repeated."""
+        with self._guard:
+            is_first, self._is_closed = not self._is_closed, True
+        if is_first:
+            self._ends.detach()
+            await self._engine.close()
+
+
+_all: "weakref.WeakSet[_Shared]" = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for transport in list(_all):
+        transport._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
