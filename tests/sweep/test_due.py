@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sessions import Client, Replies, drops, history, opening, output, request, step
+from sessions import MODEL, Client, Replies, drops, history, opening, output, request, step
 
 from cg.sweep.config import Config
 from cg.sweep.due import paying
@@ -11,7 +11,7 @@ from cg.sweep.inventory import eligible
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.transcript import read
-from cg.sweep.values import Branch, Phase, Thread
+from cg.sweep.values import Branch, Phase, Thread, Usage
 
 RATIO = 2.9
 
@@ -87,3 +87,27 @@ def test_a_branch_without_a_lifetime_is_never_due() -> None:
     core = Client(MemoryStore(), Config()).sweep.core
     assert due_at(core, branch) == 240.0
     assert due_at(core, replace(branch, ttl_s=None)) is None
+
+
+def asked_in_two_gaps(output_tokens: int, model_between: str = MODEL) -> tuple[Reason, Reason]:
+    """How two gaps of one thread end, whose first ask was answered with so many tokens of output."""
+    client = Client(MemoryStore(), Config())
+    usage = Usage(read=20_000, output=output_tokens)
+    ended = []
+    for n, model in enumerate((MODEL, model_between)):
+        start = 400.0 * n
+        client.send(request(history(12) + [m for i in range(n) for m in step(90 + i, "short")], model=model), start)
+        branch = max(client.store.load("t").branches, key=lambda b: b.clock)
+        ended.append(client.sweep.settle("t", branch, start + 240, asker=Replies(drops(0), usage=usage)).reason)
+    return ended[0], ended[1]
+
+
+def test_long_verdicts_stop_asks_that_short_ones_would_repay() -> None:
+    """The first ask is made on the prior; 600 tokens a verdict then cost more than twelve outputs can bring in."""
+    assert asked_in_two_gaps(12 * 20) == (Reason.NOTHING_SPENT, Reason.NOTHING_SPENT)
+    assert asked_in_two_gaps(12 * 600) == (Reason.NOTHING_SPENT, Reason.ASK_NOT_REPAID)
+
+
+def test_another_model_s_long_verdicts_say_nothing_of_this_one_s() -> None:
+    """A thread that changes its model is asked on the prior again."""
+    assert asked_in_two_gaps(12 * 600, "claude-haiku-4-5") == (Reason.NOTHING_SPENT, Reason.NOTHING_SPENT)

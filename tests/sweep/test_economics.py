@@ -7,9 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cg.sweep.economics import (
+    MAX_VERDICT_TOKENS,
+    MIN_VERDICT_TOKENS,
     RELATIVE,
     START_BYTES_PER_TOKEN,
+    VERDICT_TOKENS,
     Booking,
+    ReplyLength,
     accepted_share,
     ask_cost,
     ask_worth,
@@ -23,6 +27,7 @@ from cg.sweep.economics import (
     tokens_of,
     turns_left,
     turns_needed,
+    verdict_tokens,
 )
 from cg.sweep.prices import Price
 from cg.sweep.values import Usage
@@ -220,3 +225,28 @@ def test_a_price_without_reads_never_repays_a_rewrite() -> None:
     assert not repaid(1e6, 1e6, 1.0, 300, free)
     assert turns_needed(1e6, 1.0, 300, price=free) is None
     assert RELATIVE.output == 5
+
+
+def test_a_verdict_is_taken_for_as_long_as_the_question_asks_until_a_reply_was_seen() -> None:
+    """20 tokens; a reply whose usage is unknown, or that judged nothing, is not seen."""
+    assert verdict_tokens([]) == VERDICT_TOKENS == 20
+    assert verdict_tokens([ReplyLength(12, 0), ReplyLength(0, 900)]) == VERDICT_TOKENS
+
+
+def test_one_long_reply_says_most_of_what_the_next_will_cost() -> None:
+    """(12 x 600 + 4 x 20) / 16: the prior weighs four verdicts, so a full ask outweighs it at once."""
+    assert verdict_tokens([ReplyLength(12, 7200)]) == 455
+    assert verdict_tokens([ReplyLength(12, 7200)] * 8) == (8 * 7200 + 80) / 100
+
+
+def test_only_the_newest_eight_replies_count() -> None:
+    """A model that has learnt to be short is asked again, and one that has begun to think at length is not."""
+    long, short = ReplyLength(12, 7200), ReplyLength(12, 240)
+    assert verdict_tokens([long] * 50 + [short] * 8) == 20
+    assert verdict_tokens([short] * 50 + [long] * 8) == verdict_tokens([long] * 8)
+
+
+@given(st.lists(st.builds(ReplyLength, st.integers(0, 40), st.integers(0, 10**9))))
+def test_a_learnt_verdict_stays_within_its_bounds(replies: list[ReplyLength]) -> None:
+    """Whatever a provider reports, no verdict is free and none latches asking off by itself."""
+    assert MIN_VERDICT_TOKENS <= verdict_tokens(replies) <= MAX_VERDICT_TOKENS

@@ -134,7 +134,8 @@ class Sweep:
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
         sent = self._store.last_body(thread, branch.branch)
-        steps = settle(self.core, read_sent(sent), self.state(thread), branch, now)
+        booked = tuple(self._store.rows(thread))
+        steps = settle(self.core, read_sent(sent), self.state(thread), branch, now, booked=booked)
         settled = self._drive(steps, thread, now, asker)
         self._commit(thread, settled.changes, now)
         return settled
@@ -144,7 +145,9 @@ class Sweep:
         sent = await asyncio.to_thread(self._store.last_body, thread, branch.branch)
         transcript = await asyncio.to_thread(read_sent, sent)
         state = await asyncio.to_thread(self.state, thread)
-        return await self._drive_async(settle(self.core, transcript, state, branch, now), thread, now, asker)
+        booked = await asyncio.to_thread(lambda: tuple(self._store.rows(thread)))
+        steps = settle(self.core, transcript, state, branch, now, booked=booked)
+        return await self._drive_async(steps, thread, now, asker)
 
     def remember(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
         """Write what came of an idle ask of `branch`. Should a request have come since, the branch stays as that left

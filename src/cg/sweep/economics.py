@@ -1,7 +1,7 @@
 """When a removal or an ask pays: pure arithmetic in units of one fresh input token of the request's model."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cg.sweep.prices import ONE_HOUR_S, Price
@@ -154,6 +154,31 @@ class Booking:
     offered: float
     removed: float
     inventory: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLength:
+    """How long an ask's reply was: output tokens, thinking included, for so many offered outputs."""
+
+    verdicts: int
+    output: int
+
+
+VERDICT_TOKENS = 20.0  # a label, a letter, and seldom a quote: what the question asks for, until a reply was seen
+PRIOR_VERDICTS = 4.0  # weight of that prior: a third of a full ask, so that the first reply already decides
+REPLIES_LOOKED_AT = 8  # the newest; a model that is told to think longer, or a new prompt, shows within a few asks
+MIN_VERDICT_TOKENS, MAX_VERDICT_TOKENS = 10.0, 2000.0  # no readable verdict is shorter; past it one reply says little
+
+
+def verdict_tokens(replies: Sequence[ReplyLength]) -> float:
+    """Output tokens that a verdict may be expected to take, between 10 and 2,000, from past replies, oldest first.
+
+    The mean over all verdicts of the newest eight replies, drawn towards 20. A reply without a usage says nothing.
+    """
+    seen = [r for r in replies if r.verdicts > 0 and r.output > 0][-REPLIES_LOOKED_AT:]
+    output, verdicts = sum(r.output for r in seen), sum(r.verdicts for r in seen)
+    learnt = (output + VERDICT_TOKENS * PRIOR_VERDICTS) / (verdicts + PRIOR_VERDICTS)
+    return min(MAX_VERDICT_TOKENS, max(MIN_VERDICT_TOKENS, learnt))
 
 
 SHRINKAGE_TOKENS = 1_000_000.0  # weight of the prior: a few thin asks must not decide for good

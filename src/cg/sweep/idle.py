@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from cg.sweep.asking import Asked, adjudicate
 from cg.sweep.counters import Decline
-from cg.sweep.economics import ask_cost, ask_worth
+from cg.sweep.economics import ReplyLength, ask_cost, ask_worth, verdict_tokens
 from cg.sweep.index import build
 from cg.sweep.inventory import Candidate
-from cg.sweep.ledger import Reason
+from cg.sweep.ledger import AskRow, Reason
 from cg.sweep.policy import MISSES_TO_LATCH, Core, ratio
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import Transcript
@@ -38,8 +38,13 @@ def due_at(core: Core, branch: Branch) -> float | None:
     return branch.clock + branch.ttl_s - config.window_s
 
 
-def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, now: float) -> Steps[Settled]:
-    """Ask about the outputs of the branch's last body as of `now`; verdicts that drop wait for a request that pays."""
+def settle(
+    core: Core, sent: Transcript | None, thread: Thread, branch: Branch, now: float, *, booked: Sequence[AskRow] = ()
+) -> Steps[Settled]:
+    """Ask about the outputs of the branch's last body as of `now`; verdicts that drop wait for a request that pays.
+
+    `booked` are the thread's asks so far, oldest first: how long their replies were says what the next one will cost.
+    """
     tally = Tally()
     if sent is None:
         tally.decline(Decline.NO_PREFIX)
@@ -49,7 +54,7 @@ def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, 
     inventory = core.inventory(core.eligible(sent, thread, tally), tally)
     if not inventory:
         return Settled(Reason.BELOW_INVENTORY, tally=tally)
-    if not is_worth_asking(core, sent, inventory, branch, thread):
+    if not is_worth_asking(core, sent, inventory, branch, thread, booked):
         tally.decline(Decline.ASK_NOT_REPAID)
         return Settled(Reason.ASK_NOT_REPAID, tally=tally)
     asked = yield from adjudicate(sent, sent, inventory, build(sent), core.config)
@@ -63,12 +68,16 @@ def settle(core: Core, sent: Transcript | None, thread: Thread, branch: Branch, 
 
 QUESTION_TOKENS = 600.0  # of the ask's fixed words, and 60 more a line: measured on the prompt's own text
 LINE_TOKENS = 60.0
-VERDICT_TOKENS = 20.0  # a label, a letter, and seldom a quote
 ACCEPTED = 0.5  # share of the offered tokens that an ask is expected to drop, until a thread has shown its own
 
 
 def is_worth_asking(
-    core: Core, sent: Transcript, inventory: Sequence[Candidate], branch: Branch, thread: Thread
+    core: Core,
+    sent: Transcript,
+    inventory: Sequence[Candidate],
+    branch: Branch,
+    thread: Thread,
+    booked: Sequence[AskRow] = (),
 ) -> bool:
     """Whether an ask is expected to bring in what it costs: it reads the prefix, pays its question and its reply."""
     if branch.ttl_s is None:
@@ -76,5 +85,7 @@ def is_worth_asking(
     prefix = len(sent.body) / ratio(thread)
     n = len(inventory)
     offered = sum(candidate.tokens for candidate in inventory)
-    cost = ask_cost(prefix, QUESTION_TOKENS + LINE_TOKENS * n, VERDICT_TOKENS * n)
+    # Another model's replies say nothing of this one's: it may think at length, or not at all.
+    verdict = verdict_tokens([ReplyLength(row.offered, row.usage.output) for row in booked if row.model == sent.model])
+    cost = ask_cost(prefix, QUESTION_TOKENS + LINE_TOKENS * n, verdict * n)
     return ask_worth(ACCEPTED * offered, branch.ttl_s, prefix=prefix) >= cost
