@@ -511,3 +511,25 @@ def test_a_loaded_thread_does_not_change_under_its_reader(store: Store) -> None:
     store.end("t", first.identity, Ending.RESTORED, 2.0)
     assert set(before.removals) == {first.identity} and before.ended == {}
     assert set(store.load("t").removals) == {second.identity}
+
+
+def test_the_end_of_a_turn_is_remembered_in_one_call(store: Store) -> None:
+    """Branch, last body and counts as if each had been given by itself; without a branch, the counts alone."""
+    turn = TurnReport(Reason.WARM, events={Event.REAPPLIED: 3})
+    store.turned("t", turn, branch(clock=5.0), b"{}")
+    assert store.load("t").branches == (branch(clock=5.0),)
+    assert store.last_body("t", "b1") == b"{}"
+    store.turned("t", turn)
+    assert store.load("t").branches == (branch(clock=5.0),)
+    assert store.totals("t")["reasons"] == {"warm": 2}
+    assert store.totals("t")["events"] == {str(Event.REAPPLIED): 6}
+
+
+def test_turns_on_many_branches_keep_the_newest(store: Store) -> None:
+    """As `touch` does: the one that was left alone longest goes, with its body."""
+    for n in range(contract.MAX_BRANCHES + 2):
+        store.load("t")
+        store.turned("t", TurnReport(Reason.WARM), branch(f"b{n}", float(n)), b"{%d}" % n)
+    kept = [b.branch for b in store.load("t").branches]
+    assert kept == [f"b{n}" for n in range(2, contract.MAX_BRANCHES + 2)]
+    assert store.last_body("t", "b1") is None and store.last_body("t", "b2") == b"{2}"

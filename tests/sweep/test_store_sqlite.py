@@ -9,7 +9,8 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,11 @@ import pytest
 
 from cg.sweep import schema
 from cg.sweep.config import Config
+from cg.sweep.connections import Handle
+from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import Expired, Limits, StoreError
 from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.tally import Tally
 from cg.sweep.values import Branch, Ending, Identity, Payload, Removal, Thread
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -351,7 +355,7 @@ def test_a_state_that_cannot_be_written_is_refused_in_words(path: Path, tmp_path
     with SqliteStore(path) as store:
         store._file.close()
         store._file._is_closed = False
-        options = {"uri": True, "isolation_level": None, "check_same_thread": False}
+        options = {"uri": True, "isolation_level": None, "check_same_thread": False, "factory": Handle}
         store._file._open = lambda: sqlite3.connect(uri, **options)  # type: ignore[method-assign]
         with pytest.raises(StoreError, match=r"sweep\.db: cannot be written"):
             store.put("t", [payload(2)], 2.0)
@@ -498,6 +502,163 @@ def test_the_layout_of_version_1_is_frozen() -> None:
     """A released script is never edited: states in the field were made by it."""
     digest = hashlib.sha256(" ".join(schema.MIGRATIONS[0].split()).encode()).hexdigest()
     assert digest == "142f87a8e7404997d6126af81e58bd883894c1753cdfd7f1135c29c1d1844bbb"
+
+
+PLANTED = (
+    "CREATE TRIGGER planted AFTER INSERT ON total BEGIN DELETE FROM removal; END",
+    "CREATE VIEW planted AS SELECT * FROM removal",
+    "CREATE TABLE planted (x)",
+    "CREATE INDEX planted ON removal (ending)",
+    "DROP INDEX payload_age",
+    "ALTER TABLE removal ADD COLUMN more",
+    "DROP TABLE expanded; CREATE VIEW expanded AS SELECT 'x' AS thread, 'y' AS sha256",
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_state_whose_schema_another_hand_changed_is_refused(path: Path, planted: str) -> None:
+    """A trigger would run with each of our statements, a view lie to them; nothing of the file is used or changed."""
+    with SqliteStore(path) as store:
+        fill(store, 1)
+    with sqlite3.connect(path) as other:
+        other.executescript(planted)
+        schema_before = other.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+    other.close()
+    with pytest.raises(StoreError, match=r"sweep\.db: (holds|lacks) what this program .* changed by another hand"):
+        SqliteStore(path)
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall() == schema_before
+        assert other.execute("SELECT count(*) FROM removal").fetchone() == (1,)
+    other.close()
+
+
+def test_a_trigger_in_an_older_state_is_refused_before_it_is_brought_up_to_date(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps to the newest version would fire it."""
+    known = schema.MIGRATIONS
+    monkeypatch.setattr(schema, "MIGRATIONS", known[:2])
+    write_private(path, b"")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        schema.prepare(other, path)
+        other.execute("CREATE TRIGGER planted AFTER UPDATE ON thread BEGIN DELETE FROM removal; END")
+    monkeypatch.setattr(schema, "MIGRATIONS", known)
+    with pytest.raises(StoreError, match="another hand"):
+        SqliteStore(path)
+
+
+def test_a_state_of_every_older_version_comes_up_with_its_declaration_checked(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was declared before declarations had a checksum is replayed as it was."""
+    known = schema.MIGRATIONS
+    for version in range(1, len(known)):
+        old = path.with_name(f"{version}.db")
+        write_private(old, b"")
+        monkeypatch.setattr(schema, "MIGRATIONS", known[:version])
+        with closing(sqlite3.connect(old, isolation_level=None)) as other:
+            schema.prepare(other, old)
+            row = ("t", 1, 1.0, b'{"name":"cg_expand"}')
+            other.execute("INSERT INTO thread (thread, version, used_at, declaration) VALUES (?, ?, ?, ?)", row)
+            other.execute("INSERT INTO thread (thread, version, used_at) VALUES ('u', 2, 1.0)")
+        monkeypatch.setattr(schema, "MIGRATIONS", known)
+        with SqliteStore(old) as store:
+            assert store.load("t").declaration == b'{"name":"cg_expand"}'
+            assert store.load("u").declaration is None
+
+
+@pytest.mark.parametrize("damage", ["declaration = x'7b7d'", "declared = declared + 1", "declaration = NULL"])
+def test_a_damaged_declaration_is_an_error_and_not_a_replay(store: SqliteStore, path: Path, damage: str) -> None:
+    """It stands in every request of its thread: a changed byte would break each cached prefix, or the request."""
+    store.declare("t", b'{"name":"cg_expand"}')
+    with sqlite3.connect(path) as other:
+        other.execute(f"UPDATE thread SET {damage}")
+    other.close()
+    with pytest.raises(StoreError, match="does not match its checksum|holds what does not belong there"):
+        store.load("t")
+
+
+# -- what a turn costs -------------------------------------------------------------------------------------------------
+
+
+def statements(store: SqliteStore) -> list[str]:
+    """Where the statements go that the store's one connection runs from now on."""
+    ran: list[str] = []
+    (connection,) = store._file._idle
+    connection.set_trace_callback(ran.append)
+    return ran
+
+
+def test_a_turn_that_decides_nothing_reads_one_row_and_makes_one_small_transaction(store: SqliteStore) -> None:
+    """One look at the thread; its stamp, its branch and the counts, in one write without a flush to the disk."""
+    known = Branch("b", b"c" * 800, b"h", b"d", 1.0, 300)
+    fill(store, *range(20))
+    report = TurnReport(Reason.WARM)
+    for n in range(2):  # the first reads the decisions, and sets what a connection keeps
+        store.load("t")
+        store.turned("t", report, replace(known, clock=2.0 + n), b"{}")
+    ran = statements(store)
+    assert len(store.load("t").removals) == 20
+    store.turned("t", report, replace(known, clock=9.0), b"{}")
+    assert [one.split()[0] for one in ran] == ["SELECT", "BEGIN", "SELECT", "UPDATE", "INSERT", "INSERT", "COMMIT"]
+    ran.clear()
+    assert store.load("t").branches == (replace(known, clock=9.0),)
+    assert len(ran) == 1  # what this process wrote it need not read
+
+
+def test_originals_and_decisions_are_flushed_after_any_turn_that_was_not(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 5: the level of the last write does not stay in force for one that must be on the disk."""
+    store.turned("t", TurnReport(Reason.WARM), Branch("b", b"c", b"h", b"d", 1.0, 300), b"{}")
+    levels: list[int] = []
+    writing = store._file.writing
+
+    @contextmanager
+    def watched(*, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        with writing(durable=durable) as db:
+            levels.extend(db.execute("PRAGMA synchronous").fetchone())
+            yield db
+
+    monkeypatch.setattr(store._file, "writing", watched)
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: store.put("t", [payload(1)], 2.0),
+        "touch": lambda: store.touch("t", Branch("b", b"c", b"h", b"d", 3.0, 300)),
+        "freeze": lambda: store.freeze("t", [removal(payload(1))]),
+        "turned": lambda: store.turned("t", TurnReport(Reason.WARM)),
+        "declare": lambda: store.declare("t", b"{}"),
+        "count": lambda: store.count("t", Tally()),
+        "end": lambda: store.end("t", payload(1).identity, Ending.RESTORED, 4.0),
+    }
+    for call in calls.values():
+        call()
+    full, normal = 2, 1
+    assert dict(zip(calls, levels, strict=True)) == {
+        name: full if name in ("put", "freeze", "declare", "end") else normal for name in calls
+    }
+
+
+def test_what_another_process_writes_is_seen_at_the_next_look(store: SqliteStore, path: Path) -> None:
+    """Branches, decisions, ratio and declaration: whatever of them this process remembers is looked at anew."""
+    mine = Branch("b", b"c", b"h", b"d", 1.0, 300)
+    with SqliteStore(path) as other:
+        for n in range(3):
+            store.touch("t", replace(mine, clock=10.0 * n))
+            other.touch("t", replace(mine, branch="theirs", clock=10.0 * n + 1))
+            assert [b.clock for b in store.load("t").branches] == [10.0 * n, 10.0 * n + 1]
+            store.touch("t", replace(mine, clock=10.0 * n + 2))
+            assert store.load("t") == other.load("t")
+            assert [b.branch for b in store.load("t").branches] == ["theirs", "b"]
+        fill(other, 1)
+        other.learn("t", bytes_per_token=3.0)
+        other.declare("t", b"{}")
+        seen = store.load("t")
+        assert (len(seen.removals), seen.bytes_per_token, seen.declaration) == (1, 3.0, b"{}")
+        other.forget("t")
+        assert store.load("t") == Thread()
+        other.touch("t", replace(mine, branch="new", clock=99.0))
+        store.touch("t", replace(mine, branch="newer", clock=100.0))
+        assert [b.branch for b in store.load("t").branches] == ["new", "newer"]
 
 
 # -- others on the machine ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cg.sweep.schema import prepare
 from cg.sweep.state_file import secure
@@ -16,24 +17,51 @@ BUSY_TIMEOUT_S = 10.0  # how long a writer waits for another process before the 
 POLL_S = 0.002  # between two looks for the writer's lock; a write takes about as long
 
 
+class Handle(sqlite3.Connection):
+    """A connection that remembers what was set on it: a PRAGMA costs more than most statements of a turn."""
+
+    level = ""  # of `synchronous`
+    waits = True  # for another process's lock, in SQLite; else it refuses at once
+
+    def wait(self, waits: bool) -> None:
+        if waits != self.waits:
+            self.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000) if waits else 0}")
+            self.waits = waits
+
+
 class Connections:
     """A pool for one file. Safe between threads; a forked child opens its own."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Handle] = []
         self._writer = threading.Lock()  # fair between threads, where SQLite's own waiting polls
         self._pid = os.getpid()
         self._is_closed = False
         secure(path)
         with self.errors(), self._lent() as connection:
+            connection.wait(True)
             prepare(connection, path)
+
+    def row(self, query: str, values: tuple[object, ...]) -> tuple[Any, ...] | None:
+        """The first row of one statement, which is a view of its own; raises StoreError if the file cannot be read."""
+        self._check_process()
+        with self.errors(), self._lent() as connection:
+            try:
+                rows = connection.execute(query, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error):
+                    raise
+                connection.wait(True)
+                rows = connection.execute(query, values).fetchall()
+        return rows[0] if rows else None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One consistent view; raises StoreError if the file cannot be read."""
         self._check_process()
         with self.errors(), self._lent() as connection:
+            connection.wait(True)
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -49,7 +77,10 @@ class Connections:
         """
         self._check_process()
         with self.errors(), self._writer, self._lent() as connection:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            level = "FULL" if durable else "NORMAL"
+            if connection.level != level:
+                connection.execute(f"PRAGMA synchronous = {level}")
+                connection.level = level
             _patiently(connection, "BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -63,6 +94,7 @@ class Connections:
         """Write the log back into the file and empty it, so that what was erased is in neither; best effort."""
         self._check_process()
         with self.errors(), self._writer, self._lent() as connection:
+            connection.wait(True)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
@@ -72,7 +104,7 @@ class Connections:
             self._idle.pop().close()
 
     @contextmanager
-    def _lent(self) -> Iterator[sqlite3.Connection]:
+    def _lent(self) -> Iterator[Handle]:
         if self._is_closed:
             raise StoreError(f"{self.path}: the store is closed")
         try:
@@ -96,9 +128,14 @@ class Connections:
         _INHERITED.extend(self._idle)
         self._idle, self._writer, self._pid = [], threading.Lock(), os.getpid()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Handle:
         connection = sqlite3.connect(
-            self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=Handle,
         )
         try:
             _patiently(connection, "PRAGMA journal_mode = WAL")
@@ -123,29 +160,30 @@ class Connections:
             raise StoreError(f"{self.path}: holds what does not belong there: {_DAMAGED}") from error
 
 
-def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+def _patiently(connection: Handle, statement: str) -> None:
     """Run a statement that another process may hold up, looking every few milliseconds until the time is up.
 
     SQLite's own waiting backs off to a tenth of a second, in which a busy process takes the lock again and again; and
     the switch to WAL, which two processes make when they open a new file together, does not wait at all.
     """
-    connection.execute("PRAGMA busy_timeout = 0")
+    connection.wait(False)
     deadline = time.monotonic() + BUSY_TIMEOUT_S
-    try:
-        while True:
-            try:
-                connection.execute(statement).fetchone()
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            time.sleep(POLL_S)
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
+    while True:
+        try:
+            connection.execute(statement).fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_S)
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 _DAMAGED = "it is damaged or not a database; move it away to start anew"
-_INHERITED: list[sqlite3.Connection] = []  # a parent's connections, kept so that they are never finalised here
+_INHERITED: list[Handle] = []  # a parent's connections, kept so that they are never finalised here
 
 
 def _plain(error: BaseException) -> str:

@@ -294,11 +294,17 @@ class Sweep:
         if callable(settled):
             settled = settled(turn.branch.branch) if turn.branch else None
         report = self._after(turn.report, settled) if settled else turn.report
+        turn = replace(turn, report=report)
         try:
-            self._commit(thread, turn.changes, now)
+            self._decide(thread, turn.changes, now)
         except StoreError as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
-        return self._counted(thread, replace(turn, report=report))
+            return self._counted(thread, turn)
+        try:
+            self._store.turned(thread, report, turn.changes.branch, turn.changes.sent)
+        except Exception as error:
+            log.error("a turn was not remembered: %s", type(error).__name__)
+        return Swept.of(turn)
 
     def _after(self, report: TurnReport, settled: Settled) -> TurnReport:
         """A report that also holds what the idle ask before it did and cost."""
@@ -315,7 +321,15 @@ class Sweep:
         return Swept.of(turn, fault)
 
     def _commit(self, thread: str, changes: Changes, now: float) -> None:
-        """Write what a turn leaves behind. No marker hangs on it: originals and removals are stored already."""
+        """Write what an idle ask, or an expansion, leaves behind."""
+        self._decide(thread, changes, now)
+        if changes.branch is not None:
+            self._store.touch(thread, changes.branch)
+            if changes.sent is not None:
+                self._store.keep_body(thread, changes.branch.branch, changes.sent)
+
+    def _decide(self, thread: str, changes: Changes, now: float) -> None:
+        """Write what changes in decisions. No marker hangs on it: originals and removals are stored already."""
         store = self._store
         for identity, ending in changes.ended:
             store.end(thread, identity, ending, now)
@@ -330,10 +344,6 @@ class Sweep:
             store.learn(thread, paid_miss=True)
         if changes.asked is not None and changes.asked.legs:
             store.book(self.row(thread, changes.asked, now))
-        if changes.branch is not None:
-            store.touch(thread, changes.branch)
-            if changes.sent is not None:
-                store.keep_body(thread, changes.branch.branch, changes.sent)
 
     def row(self, thread: str, asked: Asked, now: float) -> AskRow:
         """The ledger's row of an adjudication."""

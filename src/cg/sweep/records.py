@@ -5,7 +5,8 @@ import sqlite3
 import threading
 import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ MAX_CONTENT_BYTES = 100 * 1024 * 1024  # no text is larger than the largest body
 PACK_FROM_BYTES = 512  # below, packing saves less than a page
 PACK_GAIN = 0.9  # packed only if a tenth is saved: unpacking is paid at every read
 REMEMBERED_THREADS = 64
+MATCH = "thread = ? AND tool_use_id = ? AND block = ? AND sha256 = ?"
 
 
 def raw(text: str) -> bytes:
@@ -82,74 +84,130 @@ def removal_checksum(removal: Removal) -> int:
     return zlib.crc32(removal.written, zlib.crc32(raw(identity.tool_use_id), zlib.crc32(head)))
 
 
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """The part of a thread that changes seldom."""
+ROW = (
+    "SELECT version, touched, declaration, declared, bytes_per_token, usages, paid_misses FROM thread WHERE thread = ?"
+)
+Row = tuple[Any, ...]
 
-    removals: dict[Identity, Removal]
-    ended: dict[Identity, Ending]
-    pending: dict[Identity, Pending]
-    expanded: frozenset[str]
-    missing: frozenset[Identity]
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A thread as it was read, and its row then: as long as the row is the same, so is all that hangs on its stamps."""
+
+    row: Row
+    thread: Thread
+
+    @property
+    def version(self) -> int:
+        return self.row[0]  # type: ignore[no-any-return]
+
+    @property
+    def touched(self) -> int:
+        return self.row[1]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What writing a branch changed: the stamps before (None: a new thread) and after, the branches as they stand then
+    if they are known, and the names of those that were let go."""
+
+    before: int | None
+    after: int
+    branches: tuple[Branch, ...] | None
+    old: tuple[str, ...]
 
 
 class Records:
-    """Reads threads; remembers the decisions of the last few under the version that any writer renews with them."""
+    """Reads threads; remembers the last few, under the stamps that any writer renews with what it changes."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[int, Decisions]] = OrderedDict()
+        self._seen: OrderedDict[str, Seen] = OrderedDict()
         self._lock = threading.Lock()
 
-    def thread(self, db: sqlite3.Connection, thread: str, path: Path) -> Thread:
-        """The thread as it stands; an empty one if it was never seen."""
-        row = db.execute(
-            "SELECT version, declaration, bytes_per_token, usages, paid_misses FROM thread WHERE thread = ?", (thread,)
-        ).fetchone()
+    def known(self, thread: str, row: Row | None) -> Thread | None:
+        """The thread whose row this is, if it needs no further look; an empty one if it was never seen."""
         if row is None:
             return Thread()
-        version, declaration, ratio, usages, misses = row
-        decisions = self._decisions(db, thread, version, path)
-        branches = db.execute(
-            "SELECT branch, chain, head, body, clock, ttl_s, asked_at FROM branch WHERE thread = ?"
-            " ORDER BY clock, branch",
-            (thread,),
-        )
-        return Thread(
-            branches=tuple(_branch(found) for found in branches),
-            removals=decisions.removals,
-            ended=decisions.ended,
-            pending=decisions.pending,
-            expanded=decisions.expanded,
-            missing=decisions.missing,
-            declaration=None if declaration is None else blob(declaration),
+        seen = self._look(thread)
+        return seen.thread if seen is not None and seen.row == row else None
+
+    def thread(self, db: sqlite3.Connection, thread: str, path: Path) -> Thread:
+        """The thread as it stands, in one view."""
+        row = db.execute(ROW, (thread,)).fetchone()
+        if row is None:
+            return Thread()
+        seen = self._look(thread)
+        version, touched, declaration, declared, ratio, usages, misses = row
+        decided = seen.thread if seen is not None and seen.version == version else None
+        standing = seen.thread if seen is not None and seen.touched == touched else None
+        decisions = _read_decisions(db, thread, path) if decided is None else decided
+        branches = _branches(db, thread) if standing is None else standing.branches
+        found = replace(
+            decisions,
+            branches=branches,
+            declaration=_declaration(declaration, declared, path),
             bytes_per_token=_number(ratio),
             usages=tuple(Usage(*tiers) for tiers in json.loads(usages)),
             paid_misses=_number(misses),
         )
+        self._remember(thread, Seen(row, found))
+        return found
+
+    def branches(self, thread: str, touched: int) -> tuple[Branch, ...] | None:
+        """The thread's branches under this stamp, if they are known."""
+        seen = self._look(thread)
+        return seen.thread.branches if seen is not None and seen.touched == touched else None
+
+    def moved(self, thread: str, moved: Moved) -> None:
+        """Take in what was just committed: the branches under their new stamp, in place of those under the one before."""
+        seen = self._look(thread)
+        if seen is not None and moved.branches is not None and seen.touched == moved.before:
+            row = (seen.version, moved.after, *seen.row[2:])
+            self._remember(thread, Seen(row, replace(seen.thread, branches=moved.branches)))
 
     def forget(self, thread: str | None) -> None:
         with self._lock:
             if thread is None:
-                self._known.clear()
+                self._seen.clear()
             else:
-                self._known.pop(thread, None)
+                self._seen.pop(thread, None)
 
-    def _decisions(self, db: sqlite3.Connection, thread: str, version: int, path: Path) -> Decisions:
+    def _look(self, thread: str) -> Seen | None:
         with self._lock:
-            known = self._known.get(thread)
-            if known is not None and known[0] == version:
-                self._known.move_to_end(thread)
-                return known[1]
-        decisions = _read_decisions(db, thread, path)
+            seen = self._seen.get(thread)
+            if seen is not None:
+                self._seen.move_to_end(thread)
+            return seen
+
+    def _remember(self, thread: str, seen: Seen) -> None:
         with self._lock:
-            self._known[thread] = version, decisions
-            self._known.move_to_end(thread)
-            while len(self._known) > REMEMBERED_THREADS:
-                self._known.popitem(last=False)
-        return decisions
+            self._seen[thread] = seen
+            self._seen.move_to_end(thread)
+            while len(self._seen) > REMEMBERED_THREADS:
+                self._seen.popitem(last=False)
 
 
-def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Decisions:
+def in_order(branches: Iterable[Branch]) -> tuple[Branch, ...]:
+    """Branches as a thread holds them: the one that was touched last at the end."""
+    return tuple(sorted(branches, key=lambda b: (b.clock, b.branch)))
+
+
+def _branches(db: sqlite3.Connection, thread: str) -> tuple[Branch, ...]:
+    query = "SELECT branch, chain, head, body, clock, ttl_s, asked_at FROM branch WHERE thread = ?"
+    return in_order(_branch(row) for row in db.execute(query, (thread,)))
+
+
+def _declaration(stored: object, checksum: object, path: Path) -> bytes | None:
+    if stored is None and checksum is None:
+        return None
+    declaration = blob(stored)
+    if zlib.crc32(declaration) != checksum:
+        raise StoreError(f"{path}: a recorded tool declaration does not match its checksum: the file is damaged")
+    return declaration
+
+
+def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Thread:
+    """The part of a thread that changes seldom."""
     removals: dict[Identity, Removal] = {}
     ended: dict[Identity, Ending] = {}
     for row in db.execute(
@@ -169,7 +227,8 @@ def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Decision
         identity = Identity(plain(tool_use_id), block, sha256)
         pending[identity] = Pending(identity, *verdict)
     expanded = frozenset(s for (s,) in db.execute("SELECT sha256 FROM expanded WHERE thread = ?", (thread,)))
-    return Decisions(removals, ended, pending, expanded, missing_of(db, thread))
+    missing = missing_of(db, thread)
+    return Thread(removals=removals, ended=ended, pending=pending, expanded=expanded, missing=missing)
 
 
 def missing_of(db: sqlite3.Connection, thread: str) -> frozenset[Identity]:

@@ -1,6 +1,9 @@
 """The layout of the SQLite state, by version, and how an older one is brought up to date."""
 
 import sqlite3
+import zlib
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 from cg.sweep.store import StoreError
@@ -57,12 +60,25 @@ MIGRATIONS: tuple[str, ...] = (
     DELETE FROM body;
     ALTER TABLE body ADD COLUMN made_of BLOB;
     """,
+    # A stamp is renewed with each change of a thread's branches, as `version` is with its decisions. What is declared is
+    # replayed, so that it is checked as removals are.
+    """
+    ALTER TABLE thread ADD COLUMN touched INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE thread ADD COLUMN declared INTEGER;
+    UPDATE thread SET declared = cg_crc32(declaration);
+    """,
 )
 THREAD_TABLES = ("thread", "branch", "payload", "removal", "pending", "expanded", "body", "claim", "ask", "total")
 
 
+Layout = frozenset[tuple[str, str, str, str]]  # type, name, table and statement of all that a database declares
+
+
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the database to the current layout, or raise StoreError if it is not one that can be."""
+    """Bring the database to the current layout, or raise StoreError if it is not exactly one of ours.
+
+    A trigger or a view that was planted in a state would run with each of our statements, or lie to them.
+    """
     connection.execute("BEGIN IMMEDIATE")  # two processes that start together migrate one after the other
     try:
         _migrate(connection, path)
@@ -75,17 +91,48 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and application != APPLICATION_ID:
+    found = _layout(connection)
+    if found and application != APPLICATION_ID:
         raise StoreError(f"{path}: is a database of another program")
     newest = len(MIGRATIONS)
-    if not 0 <= version <= newest or (tables and version == 0):
+    if not 0 <= version <= newest or (found and version == 0):
         raise StoreError(f"{path}: has schema version {version}; this program knows 1 to {newest}")
+    _refuse_changed(found, _expected(MIGRATIONS[:version]), path)
     if version == newest:
         return
-    for script in MIGRATIONS[version:]:
+    _run(connection, MIGRATIONS[version:])
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def _run(connection: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
+    connection.create_function("cg_crc32", 1, lambda stored: None if stored is None else zlib.crc32(stored))
+    for script in scripts:
         for statement in script.split(";"):  # executescript would commit: all or nothing is wanted here
             if statement.strip():
                 connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def _layout(connection: sqlite3.Connection) -> Layout:
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+    # White space apart: an ALTER of another SQLite may put its columns in differently.
+    return frozenset((kind, name, table, "".join((sql or "").split())) for kind, name, table, sql in rows)
+
+
+@cache
+def _expected(scripts: tuple[str, ...]) -> Layout:
+    """What a database holds that was made by these scripts."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        _run(made, scripts)
+        return _layout(made)
+
+
+def _refuse_changed(found: Layout, expected: Layout, path: Path) -> None:
+    added, lost = found - expected, expected - found
+    if added or lost:
+        # Names, and kinds that SQLite does not know, are whoever's wrote them.
+        kinds = sorted({kind for kind, *_ in added or lost} & {"table", "index", "trigger", "view"}) or ["other"]
+        how = "holds what this program never put there" if added else "lacks what this program put there"
+        raise StoreError(
+            f"{path}: {how} ({', '.join(kinds)}): it was changed by another hand; move it away to start anew"
+        )

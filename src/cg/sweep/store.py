@@ -150,6 +150,10 @@ class Store(Protocol):
         """Add a turn to the totals: its reason, events, declines, output sizes and savings; or what came between."""
         ...
 
+    def turned(self, thread: str, turn: TurnReport, branch: Branch | None = None, body: bytes | None = None) -> None:
+        """Remember the end of a turn in one write: `touch` and `keep_body` of the branch, if one is given, and `count`."""
+        ...
+
     def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:
         """Totals by family (`reasons`, `events`, `declines`, `sizes`, `savings`) and name, of one thread or all."""
         ...

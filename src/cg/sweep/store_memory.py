@@ -221,6 +221,14 @@ class MemoryStore:
             for family, name, amount in shares(turn):
                 totals[family, name] += amount  # type: ignore[assignment]
 
+    def turned(self, thread: str, turn: TurnReport, branch: Branch | None = None, body: bytes | None = None) -> None:
+        with self._lock:
+            if branch is not None:
+                self.touch(thread, branch)
+                if body is not None:
+                    self.keep_body(thread, branch.branch, body)
+            self.count(thread, turn)
+
     def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:
         with self._lock:
             found: dict[str, dict[str, float]] = {family: defaultdict(float) for family in FAMILIES}

@@ -2,8 +2,8 @@
 
 import json
 import logging
-import secrets
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -15,24 +15,17 @@ from cg.sweep.economics import learn_ratio
 from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.originals import PAYLOAD, StoredPayload, as_payload, is_kept, keep
-from cg.sweep.records import Records, blob, identity_columns, missing_of, removal_checksum
+from cg.sweep.records import MATCH, ROW, Moved, Records, blob, identity_columns, missing_of, removal_checksum
 from cg.sweep.schema import THREAD_TABLES
-from cg.sweep.store import (
-    MAX_BRANCHES,
-    MAX_ROWS,
-    Expired,
-    Limits,
-    StoreError,
-)
+from cg.sweep.store import MAX_ROWS, Expired, Limits, StoreError
 from cg.sweep.tally import Tally
+from cg.sweep.thread_rows import UNDATED, know, put_branch, renew_version, use
 from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 log = logging.getLogger("cg.sweep")
 
 SWEEP_EVERY_S = 3600.0  # ages are looked at with the first put of an hour
-UNDATED = -1e300  # seconds; before every request
-MATCH = "thread = ? AND tool_use_id = ? AND block = ? AND sha256 = ?"
 
 
 class Configured(Protocol):
@@ -76,6 +69,9 @@ class SqliteStore:
         self.close()
 
     def load(self, thread: str) -> Thread:
+        known = self._records.known(thread, self._file.row(ROW, (thread,)))
+        if known is not None:
+            return known
         with self._file.reading() as db:
             return self._records.thread(db, thread, self._file.path)
 
@@ -88,7 +84,7 @@ class SqliteStore:
                     self._expire(db, now)
                 held = _meta(db, "payload_bytes")
                 room = self._limits.max_bytes - held
-                _use(db, thread, now)
+                use(db, thread, now)
                 written = []
                 for payload in payloads:
                     grown = keep(db, thread, payload, now, room)
@@ -97,7 +93,7 @@ class SqliteStore:
                         written.append(payload)
                 _set_meta(db, "payload_bytes", self._limits.max_bytes - room)
                 if self._limits.max_bytes - room != held:
-                    _renew_version(db, thread)  # what was missing may be back
+                    renew_version(db, thread)  # what was missing may be back
         except StoreError as error:
             if _is_out_of_room(error.__cause__):
                 return frozenset()  # nothing was stored, which is a full answer: the outputs stay whole
@@ -135,7 +131,7 @@ class SqliteStore:
     def freeze(self, thread: str, removals: Sequence[Removal]) -> tuple[Removal, ...]:
         with self._file.writing(durable=True) as db:
             standing = [_freeze(db, thread, removal) for removal in removals]
-            _renew_version(db, thread)
+            renew_version(db, thread)
         return tuple(removal for removal in standing if removal is not None)
 
     def end(self, thread: str, identity: Identity, ending: Ending, now: float) -> bool:
@@ -144,13 +140,13 @@ class SqliteStore:
                 f"UPDATE removal SET ending = ?, ended_at = ? WHERE {MATCH} AND ending IS NULL",
                 (ending.value, now, *identity_columns(thread, identity)),
             ).rowcount
-            _renew_version(db, thread)
+            renew_version(db, thread)
         return bool(ended)
 
     def expand_mark(self, thread: str, sha256: str) -> None:
         with self._file.writing(durable=True) as db:
             db.execute("INSERT OR IGNORE INTO expanded VALUES (?, ?)", (thread, sha256))
-            _renew_version(db, thread)
+            renew_version(db, thread)
 
     def pend(self, thread: str, pending: Sequence[Pending]) -> None:
         with self._file.writing() as db:
@@ -159,18 +155,19 @@ class SqliteStore:
                 if db.execute(f"SELECT 1 FROM removal WHERE {MATCH} AND ending IS NULL", where).fetchone() is None:
                     row = (*where, drop.tokens, drop.judged_at, drop.messages, drop.ask)
                     db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            _renew_version(db, thread)
+            renew_version(db, thread)
 
     def unpend(self, thread: str, identities: Sequence[Identity]) -> None:
         with self._file.writing() as db:
             db.executemany(f"DELETE FROM pending WHERE {MATCH}", [identity_columns(thread, i) for i in identities])
-            _renew_version(db, thread)
+            renew_version(db, thread)
 
     def declare(self, thread: str, declaration: bytes) -> bytes:
         with self._file.writing(durable=True) as db:
-            _know(db, thread)
+            know(db, thread)
             db.execute(
-                "UPDATE thread SET declaration = ? WHERE thread = ? AND declaration IS NULL", (declaration, thread)
+                "UPDATE thread SET declaration = ?, declared = ? WHERE thread = ? AND declaration IS NULL",
+                (declaration, zlib.crc32(declaration), thread),
             )
             (standing,) = db.execute("SELECT declaration FROM thread WHERE thread = ?", (thread,)).fetchone()
         return blob(standing)
@@ -179,18 +176,23 @@ class SqliteStore:
 
     def touch(self, thread: str, branch: Branch) -> None:
         with self._file.writing() as db:
-            _use(db, thread, branch.clock)
-            # By hand: astuple copies each value, which took as long as the statement.
-            row = (branch.branch, branch.chain, branch.head, branch.body, branch.clock, branch.ttl_s, branch.asked_at)
-            db.execute("INSERT OR REPLACE INTO branch VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (thread, *row))
-            old = db.execute(
-                "SELECT branch FROM branch WHERE thread = ? ORDER BY clock DESC, branch DESC LIMIT -1 OFFSET ?",
-                (thread, MAX_BRANCHES),
-            ).fetchall()
-            for (name,) in old:
-                db.execute("DELETE FROM branch WHERE thread = ? AND branch = ?", (thread, name))
-                db.execute("DELETE FROM body WHERE thread = ? AND branch = ?", (thread, name))
-                self._bodies.forget(thread, name)
+            moved = put_branch(db, thread, branch, self._records)
+        self._moved(thread, moved)
+
+    def turned(self, thread: str, turn: TurnReport, branch: Branch | None = None, body: bytes | None = None) -> None:
+        with self._file.writing() as db:
+            moved = put_branch(db, thread, branch, self._records) if branch is not None else None
+            _count(db, thread, turn)
+        if branch is not None and moved is not None:
+            self._moved(thread, moved)
+            if body is not None:
+                self._bodies.keep(thread, branch.branch, body, branch.body)
+
+    def _moved(self, thread: str, moved: Moved) -> None:
+        """Know what a transaction that was committed has changed."""
+        self._records.moved(thread, moved)
+        for name in moved.old:
+            self._bodies.forget(thread, name)
 
     def learn(
         self,
@@ -202,7 +204,7 @@ class SqliteStore:
         paid_miss: bool = False,
     ) -> None:
         with self._file.writing() as db:
-            _know(db, thread)
+            know(db, thread)
             ratio, listed = db.execute(
                 "SELECT bytes_per_token, usages FROM thread WHERE thread = ?", (thread,)
             ).fetchone()
@@ -247,11 +249,7 @@ class SqliteStore:
 
     def count(self, thread: str, turn: TurnReport | Tally) -> None:
         with self._file.writing() as db:
-            db.executemany(
-                "INSERT INTO total VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (thread, family, name) DO UPDATE SET amount = amount + excluded.amount",
-                [(thread, *share) for share in shares(turn)],
-            )
+            _count(db, thread, turn)
 
     def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:
         totals: dict[str, dict[str, float]] = {family: {} for family in FAMILIES}
@@ -303,7 +301,7 @@ class SqliteStore:
         robbed = db.execute(f"SELECT DISTINCT thread FROM payload WHERE {old}", (before, before)).fetchall()
         db.execute(f"UPDATE payload SET content = NULL WHERE {old}", (before, before))
         for (thread,) in robbed:
-            _renew_version(db, thread)
+            renew_version(db, thread)
         _measure(db)
         _set_meta(db, "swept_at", now)
 
@@ -339,6 +337,14 @@ def _set_meta(db: sqlite3.Connection, name: str, value: float) -> None:
     db.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))
 
 
+def _count(db: sqlite3.Connection, thread: str, turn: TurnReport | Tally) -> None:
+    db.executemany(
+        "INSERT INTO total VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (thread, family, name) DO UPDATE SET amount = amount + excluded.amount",
+        [(thread, *share) for share in shares(turn)],
+    )
+
+
 def _measure(db: sqlite3.Connection) -> None:
     (size,) = db.execute("SELECT coalesce(sum(length(content)), 0) FROM payload").fetchone()
     _set_meta(db, "payload_bytes", size)
@@ -348,23 +354,6 @@ def _erase(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> No
     for table in reversed(THREAD_TABLES):  # `thread` last: the others are chosen by it
         db.execute(f"DELETE FROM {table} WHERE {where}", values)
     _measure(db)
-
-
-def _know(db: sqlite3.Connection, thread: str) -> None:
-    """The thread's row, if it is new."""
-    row = (thread, secrets.randbits(62), UNDATED)
-    db.execute("INSERT OR IGNORE INTO thread (thread, version, used_at) VALUES (?, ?, ?)", row)
-
-
-def _use(db: sqlite3.Connection, thread: str, now: float) -> None:
-    _know(db, thread)
-    db.execute("UPDATE thread SET used_at = max(used_at, ?) WHERE thread = ?", (now, thread))
-
-
-def _renew_version(db: sqlite3.Connection, thread: str) -> None:
-    """Tell every process that decisions of the thread have changed; random, so that no old version comes back."""
-    _know(db, thread)
-    db.execute("UPDATE thread SET version = ? WHERE thread = ?", (secrets.randbits(62), thread))
 
 
 def _freeze(db: sqlite3.Connection, thread: str, removal: Removal) -> Removal | None:
