@@ -60,10 +60,14 @@ def substitute(transcript: Transcript, text: ToolText, answer: bytes, now: float
 
     The result that is replaced is stored like any original. None when the store refuses: the client's text stays.
     """
-    token = string_token(answer)
     stored = yield Put((payload_of(transcript, text),))
     if text.identity not in stored:
         return None
-    removal = Removal(text.identity, token, (text.end - text.start) - len(token), now)
-    standing = yield Freeze((removal,))
+    standing = yield Freeze((answered(text, answer, now),))
     return standing[0] if standing else None
+
+
+def answered(text: ToolText, answer: bytes, now: float) -> Removal:
+    """An answer in the place of a client's own result."""
+    token = string_token(answer)
+    return Removal(text.identity, token, (text.end - text.start) - len(token), now)

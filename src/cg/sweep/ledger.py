@@ -1,5 +1,6 @@
 """What a turn and an ask are booked as: one reason a turn, one row an ask, savings net of what they cost."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -360,12 +361,12 @@ def savings(
 
 # Upper ends in bytes, about 60, 250, 500, 1,000 ... tokens: the floors that the presets use lie on bounds.
 SIZE_BOUNDS = (180, 725, 1450, 2900, 5800, 11600, 29000, 58000, 116000, 290000)
+SIZE_NAMES = (*(f"le_{bound}" for bound in SIZE_BOUNDS), "more")
 
 
 def size_histogram(sizes_bytes: Iterable[int]) -> dict[str, int]:
     """How many tool outputs have at most so many bytes; keys "le_N" and "more", each output in one of them."""
-    counts = {f"le_{bound}": 0 for bound in SIZE_BOUNDS} | {"more": 0}
+    counts = dict.fromkeys(SIZE_NAMES, 0)
     for size in sizes_bytes:
-        bound = next((b for b in SIZE_BOUNDS if size <= b), None)
-        counts["more" if bound is None else f"le_{bound}"] += 1
+        counts[SIZE_NAMES[bisect_left(SIZE_BOUNDS, size)]] += 1
     return counts

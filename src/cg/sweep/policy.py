@@ -8,12 +8,13 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from cg.sweep import due, index, recovery
-from cg.sweep.applying import apply, payload_of, substitute
+from cg.sweep.applying import answered, apply, payload_of, substitute
 from cg.sweep.asking import Asked, adjudicate
 from cg.sweep.branches import Place, Standing, advanced, place
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import START_BYTES_PER_TOKEN
+from cg.sweep.frozen import frozen_in
 from cg.sweep.inventory import Candidate, assemble, eligible
 from cg.sweep.judge import by_index, recency
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
@@ -64,14 +65,6 @@ class Work:
 def untouched(transcript: Transcript, reason: Reason) -> Turn:
     """The client's own bytes."""
     return Turn(transcript.body, TurnReport.of(reason))
-
-
-def frozen_in(transcript: Transcript, thread: Thread) -> dict[ToolText, Removal]:
-    """The removals that this body's outputs carry, at any depth and whatever the phase."""
-    if not thread.removals:
-        return {}
-    found = ((text, thread.removals.get(text.identity)) for text in transcript.tool_texts)
-    return {text: removal for text, removal in found if removal is not None}
 
 
 class Core:
@@ -154,7 +147,8 @@ class Core:
 
     def _put_back(self, work: Work) -> Steps[None]:
         """Store again what a replayed removal stands for and the store let go of: the client has just sent it."""
-        texts = [text for text, removal in work.frozen.items() if removal.identity in work.thread.missing]
+        missing = work.thread.missing
+        texts = [text for text, removal in work.frozen.items() if removal.identity in missing] if missing else []
         if texts:
             stored = yield Put(tuple(payload_of(work.transcript, text) for text in texts))
             work.tally.event(Event.PUT_BACK, len(stored))
@@ -164,11 +158,16 @@ class Core:
         """Put originals in the place of the errors with which a client answered calls of our tool."""
         for text, use in recovery.unanswered_expansions(work.transcript, work.thread):
             expansion = yield from recovery.expand(recovery.expand_id(use.arguments), work.transcript, work.thread)
-            removal = yield from substitute(work.transcript, text, expansion.answer, work.now)
-            if removal is None:
+            kept = yield from substitute(work.transcript, text, expansion.answer, work.now)
+            if kept is None:
                 work.tally.decline(Decline.STORE_REFUSED)
+                if expansion.sha256 is None or text.identity in work.thread.ended:
+                    continue
+            # Where nothing can be frozen an original still leads to the same bytes at the next request: the client's "no
+            # such tool" would cost the model its only way back. That it came back is counted when it first does.
+            work.frozen[text] = kept or answered(text, expansion.answer, work.now)
+            if kept is None and expansion.sha256 in work.thread.expanded:
                 continue
-            work.frozen[text] = removal
             work.tally.event(Event.EXPANDED if expansion.sha256 else Event.EXPAND_UNRESOLVED)
             if expansion.sha256:
                 work.expanded.append(expansion.sha256)
@@ -362,15 +361,15 @@ class Core:
 
 def carried(work: Work) -> tuple[Identity, ...]:
     """The removals in the body that leaves, in no order."""
-    return tuple(text.identity for text in (*work.frozen, *work.fresh))
+    return tuple([removal.identity for removed in (work.frozen, work.fresh) for removal in removed.values()])
 
 
 def new_sizes(work: Work) -> dict[str, int]:
     """The sizes of all tool outputs that were not in the history before, whatever becomes of them: each counts once."""
     if work.place.standing is Standing.RETRY:
         return {}
-    new = [text for text in work.transcript.tool_texts if text.message >= work.place.common]
-    return size_histogram(text.size_bytes for text in new)
+    common = work.place.common
+    return size_histogram([text.size_bytes for text in work.transcript.tool_texts if text.message >= common])
 
 
 def ratio(thread: Thread) -> float:

@@ -27,8 +27,8 @@ def expand_id(arguments: bytes) -> str | None:
 
 
 def plain_key(text: str) -> str | None:
-    """The 16 hex digits of a key that stands bare or in its marker; None for anything else."""
-    match = KEY.fullmatch(text.strip())
+    """The 16 hex digits of a key that stands bare or in its marker, in either case; None for anything else."""
+    match = KEY.fullmatch(text.strip().lower())
     return match[1] if match else None
 
 
@@ -70,9 +70,10 @@ def unanswered_expansions(transcript: Transcript, thread: Thread) -> Iterator[tu
     """Results that the client gave to our expand calls, which it cannot know, and that no frozen answer covers yet."""
     if thread.declaration is None or EXPAND_TOOL in transcript.declares:
         return
-    for text in transcript.tool_texts:
-        use = transcript.tool_uses.get(text.tool_use_id)
-        if use is not None and use.name == EXPAND_TOOL and text.block == 0 and text.identity not in thread.removals:
+    calls = {use.id: use for use in transcript.tool_uses.values() if use.name == EXPAND_TOOL}
+    for text in transcript.tool_texts if calls else ():
+        use = calls.get(text.tool_use_id)
+        if use is not None and text.block == 0 and text.identity not in thread.removals:
             yield text, use
 
 
@@ -89,7 +90,8 @@ def leaned_on(transcript: Transcript) -> tuple[Identity, ...]:
     is removed. The wording is theirs and changes, so the notice is known by its shape: one short line, no error, behind
     an output of the same tool and path that was none. Doubt keeps: that costs tokens once, the other way loses content.
     """
-    tools = {use.name for text in transcript.tool_texts if _is_notice(text) and (use := _use(transcript, text))}
+    short = [text for text in transcript.tool_texts if text.size_bytes <= NOTICE_BYTES]
+    tools = {use.name for text in short if _is_notice(text) and (use := _use(transcript, text))}
     if not tools:
         return ()
     whole: dict[tuple[str, str], Identity] = {}

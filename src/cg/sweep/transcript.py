@@ -58,6 +58,13 @@ class ToolText(TextToken):
             self._identity = Identity(self.tool_use_id, self.block, self.sha256)
             return self._identity
 
+    def take_identity(self, identity: Identity) -> bool:
+        """True if this is the text's identity; it is kept then, so that none has to be made."""
+        if identity.tool_use_id != self.tool_use_id or identity.block != self.block or identity.sha256 != self.sha256:
+            return False
+        self._identity = identity
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Transcript:

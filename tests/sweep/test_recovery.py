@@ -1,0 +1,80 @@
+"""How originals come back: from the body when the store is full, and whatever the case of the id."""
+
+import pytest
+from sessions import results
+from sweeping import START, encoded, expanding, output, removed_at_cold, sweep_of
+
+from cg.sweep.counters import Decline, Event
+from cg.sweep.store_memory import MemoryStore
+
+
+class FullStore(MemoryStore):
+    """A store that takes no more originals, as one does whose room or disk is used up."""
+
+    is_full = False
+
+    def put(self, thread, payloads, now):
+        return frozenset() if self.is_full else super().put(thread, payloads, now)
+
+
+def test_a_full_store_does_not_keep_the_answer_to_an_expand_call_back() -> None:
+    """The body holds the original: it stands in the place of the client's error, with the same bytes at each request
+    while the store is full and after, and is counted once."""
+    store = FullStore()
+    sweep = sweep_of(store)
+    _, done = removed_at_cold(sweep)
+    removed = done.report.removed[0]
+    store.is_full = True
+    form = expanding(20, removed.key)
+    sent = []
+    for n in range(3):
+        store.is_full = n < 2
+        call = [
+            {"role": "assistant", "content": f"Step {n}."},
+            {"role": "user", "content": [{"type": "text", "text": "Go on."}]},
+        ]
+        form["messages"] += call
+        sent.append(sweep.process(encoded(form), "t", START + 1010 + n))
+    number = int(removed.tool_use_id.removeprefix("toolu_"))
+    answers = [results(one.body)["toolu_expand"] for one in sent]
+    assert answers == [output(number)] * 3
+    assert [one.report.events.get(Event.EXPANDED, 0) for one in sent] == [1, 0, 1]
+    assert [one.report.declines.get(Decline.STORE_REFUSED, 0) for one in sent] == [1, 1, 0]
+    assert len(store.load("t").removals) == len(done.report.removed) + 1  # frozen as soon as there was room
+
+
+def test_a_full_store_leaves_an_id_that_brings_nothing_back_to_the_client_s_words() -> None:
+    """What cannot be frozen and is no original would not lead to the same bytes again."""
+    store = FullStore()
+    sweep = sweep_of(store)
+    removed_at_cold(sweep)
+    store.is_full = True
+    done = sweep.process(encoded(expanding(20, "0" * 16)), "t", START + 1010)
+    assert results(done.body)["toolu_expand"] == "Error: No such tool available: cg_expand"
+
+
+def test_an_answer_that_the_api_refused_is_not_given_again_by_a_full_store() -> None:
+    """A removal that ended does not come back by another way."""
+    store = FullStore()
+    sweep = sweep_of(store)
+    _, done = removed_at_cold(sweep)
+    form = expanding(20, done.report.removed[0].key)
+    first = sweep.process(encoded(form), "t", START + 1010)
+    (answer,) = set(first.carries) - set(done.carries)
+    sweep.revoke("t", (answer,), START + 1011)
+    store.is_full = True
+    form["messages"] += [{"role": "assistant", "content": "So."}, {"role": "user", "content": "Go on."}]
+    again = sweep.process(encoded(form), "t", START + 1020)
+    assert results(again.body)["toolu_expand"] == "Error: No such tool available: cg_expand"
+
+
+@pytest.mark.parametrize("spelled", [str.upper, str.title, lambda key: f" <<CG:{key.upper()}>> "])
+def test_an_id_is_known_in_either_case(spelled) -> None:
+    """A model that writes the sixteen digits in capitals asks for the same output."""
+    sweep = sweep_of()
+    _, done = removed_at_cold(sweep)
+    removed = done.report.removed[0]
+    number = int(removed.tool_use_id.removeprefix("toolu_"))
+    assert sweep.expand("t", spelled(removed.key), START + 1001).answer == output(number).encode()
+    answered = sweep.process(encoded(expanding(20, spelled(removed.key))), "t", START + 1010)
+    assert results(answered.body)["toolu_expand"] == output(number)
