@@ -1,12 +1,15 @@
 """The asynchronous driver: the same turns as the synchronous one, with nothing on the event loop that waits."""
 
 import asyncio
+import math
+import re
 import threading
 
 import pytest
-from sweeping import START, Judge, encoded, history, sweep_of
+from sweeping import START, Judge, encoded, history, removed_at_cold, sweep_of
 
 from cg.sweep.drivers import Sweep, Swept
+from cg.sweep.idle import Settled
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
@@ -171,3 +174,47 @@ def test_turns_of_many_threads_at_once_are_each_their_own() -> None:
         return await asyncio.gather(*(conversation(f"t{n}") for n in range(6)))
 
     assert asyncio.run(all_at_once()) == [alone] * 6
+
+
+NO_MOMENTS = (math.nan, math.inf, -math.inf, -1.0, -1e-9, 253_402_300_800.0, 1.8e12)
+CALLS = {
+    "process": lambda sweep, branch, now: sweep.process(encoded(history(2)), "t", now),
+    "process_async": lambda sweep, branch, now: asyncio.run(sweep.process_async(encoded(history(2)), "t", now)),
+    "settle": lambda sweep, branch, now: sweep.settle("t", branch, now),
+    "settle_async": lambda sweep, branch, now: asyncio.run(sweep.settle_async("t", branch, now, asker=None)),
+    "remember": lambda sweep, branch, now: sweep.remember("t", branch, Settled(Reason.NO_ASKER), now),
+    "renew": lambda sweep, branch, now: sweep.renew("t", branch, now),
+    "expand": lambda sweep, branch, now: sweep.expand("t", "0" * 16, now),
+    "revoke": lambda sweep, branch, now: sweep.revoke("t", (), now),
+}
+
+
+@pytest.mark.parametrize("now", NO_MOMENTS, ids=repr)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_now_that_is_no_moment_is_refused_with_the_value_and_the_limit(call: str, now: float) -> None:
+    """A ValueError before anything is read or written: such a clock would be remembered, and age other threads away."""
+    sweep = sweep_of()
+    sweep.process(encoded(history(1)), "t", START)
+    (branch,) = before = sweep.state("t").branches
+    with pytest.raises(ValueError, match=re.escape(f"now is {now!r}; it must be 0 to 253402300799 seconds")):
+        CALLS[call](sweep, branch, now)
+    assert sweep.state("t").branches == before
+
+
+@pytest.mark.parametrize("now", [0, 0.0, 253_402_300_799])
+def test_the_first_and_the_last_moment_are_moments(now: float) -> None:
+    """Limits count."""
+    assert sweep_of().process(encoded(history(1)), "t", now).report.reason is not Reason.FAULT
+
+
+def test_a_store_that_cannot_write_an_expansion_down_still_answers_it() -> None:
+    """The answer is worth more than the note that it stays whole."""
+
+    class Unwritable(MemoryStore):
+        def expand_mark(self, thread: str, sha256: str) -> None:
+            raise StoreError("the disk is full")
+
+    sweep = sweep_of(Unwritable())
+    _, done = removed_at_cold(sweep)
+    found = sweep.expand("t", done.report.removed[0].key, START + 1001)
+    assert found.sha256 is not None and found.sha256.startswith(done.report.removed[0].key)

@@ -3,14 +3,23 @@
 import json
 import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from piped import START, Pipe, changed_texts, command
 from sweeping import encoded, history, output
 
+from cg.sweep.cli import session_thread, settle_gap
+from cg.sweep.config import Config
+from cg.sweep.drivers import Sweep
+from cg.sweep.ledger import Reason
 from cg.sweep.removal import find_markers
+from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.transcript import read
+from cg.sweep.values import Usage
+from cg.sweep.wants import Answer
 
 DROPS = json.dumps([{"i": i, "needed_by": "none", "verdict": "drop"} for i in range(11)])
 
@@ -167,11 +176,113 @@ def test_config_prints_what_is_in_force(tmp_path: Path, monkeypatch) -> None:
     assert command("config", "--check", *pipe.options) == (0, b"")
 
 
-@pytest.mark.parametrize("now", ["nan", "inf", "-inf", "1800000000000", "1e300"])
-def test_a_time_that_is_no_time_is_refused(now: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("now", ["nan", "inf", "-inf", "-1", "1800000000000", "1e300"])
+def test_a_time_that_is_no_time_is_refused(now: str, tmp_path: Path, capsys) -> None:
     """Not one compares with anything; milliseconds would put every other session past its time, and erase it."""
     pipe = Pipe(tmp_path)
     assert command("run", f"--now={now}", *pipe.where(), stdin=encoded(history(1))) == (2, b"")
+    assert f"now is {float(now)!r}; it must be 0 to 253402300799" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["status"], ["expand", "0" * 16, "--session", "s"], ["forget", "--all"], ["forget", "--session", "s"]]
+)
+def test_only_a_run_makes_a_state(arguments: list[str], tmp_path: Path, capsys) -> None:
+    """A state that is not there is named and stays away, its folder too: a mistyped path is not an empty session."""
+    state = tmp_path / "state" / "sweep.db"
+    assert command(*arguments, "--state", str(state)) == (2, b"")
+    assert f"{state}: there is no state here" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+class AskedMeanwhile:
+    """An asker in whose time another run comes to the same gap."""
+
+    def __init__(self, other) -> None:
+        self.other, self.asked = other, 0
+
+    def ask(self, body: bytes, timeout_s: float) -> Answer:
+        self.asked += 1
+        self.other()
+        return Answer(DROPS, Usage(read=20_000, output=200))
+
+
+def test_a_gap_that_one_run_asks_about_is_asked_by_no_other_at_that_time(tmp_path: Path) -> None:
+    """The other finds the gap claimed: it goes on without, and what the first was told stands for both."""
+    pipe = Pipe(tmp_path)
+    pipe.run(encoded(history(0)), START)
+    pipe.run(encoded(history(14)), START + 10)
+    body, thread, now = encoded(history(14, last="And now?")), session_thread("s"), START + 1000
+    with SqliteStore(pipe.state) as store, SqliteStore(pipe.state) as second:
+        other = AskedMeanwhile(lambda: None)
+        first = AskedMeanwhile(lambda: settle_gap(Sweep(Config(), second), body, thread, now, other))
+        settled = settle_gap(Sweep(Config(), store), body, thread, now, first)
+        assert settled is not None and settled.reason is Reason.JUDGED
+        assert (first.asked, other.asked) == (1, 0)
+        assert store.status()["asks"] == 1 and len(store.load(thread).pending) == 11
+
+
+def test_a_request_that_came_during_an_ask_keeps_its_place(tmp_path: Path) -> None:
+    """The ask's branch is the one before it: written over the newer one it would make the next request another line."""
+    pipe = Pipe(tmp_path)
+    pipe.run(encoded(history(0)), START)
+    pipe.run(encoded(history(14)), START + 10)
+    body, thread, now = encoded(history(14, last="And now?")), session_thread("s"), START + 1000
+    with SqliteStore(pipe.state) as store, SqliteStore(pipe.state) as second:
+        first = AskedMeanwhile(lambda: Sweep(Config(), second).process(body, thread, now))
+        sweep = Sweep(Config(), store)
+        assert settle_gap(sweep, body, thread, now, first) is not None
+        (branch,) = store.load(thread).branches
+        assert branch.clock == now and len(store.load(thread).pending) == 11
+        assert sweep.process(body, thread, now).report.reason is Reason.RETRY
+
+
+# A run that meets another: where it has found an ask to be due, and while it asks, unless the other has gone on without.
+MEETING = """
+import sys, time
+from pathlib import Path
+from cg.sweep import cli
+from cg.sweep.recorded import RecordedAsker
+folder, name, other = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+due_at, ask = cli.due_at, RecordedAsker.ask
+def meet(*places):
+    (folder / f"{name}-{places[0]}").touch()
+    deadline = time.monotonic() + 60
+    while not any((folder / f"{other}-{place}").exists() for place in places) and time.monotonic() < deadline:
+        time.sleep(0.01)
+cli.due_at = lambda *given: (due_at(*given), meet("due"))[0]
+RecordedAsker.ask = lambda *given: (meet("asks", "done"), ask(*given))[1]
+code = cli.main(sys.argv[4:])
+(folder / f"{name}-done").touch()
+sys.exit(code)
+"""
+
+
+def test_two_processes_on_one_state_ask_about_a_gap_once(tmp_path: Path) -> None:
+    """Both see the ask due before either makes it: the ledger gets one row, and each body is answered."""
+    pipe = Pipe(tmp_path)
+    pipe.run(encoded(history(0)), START)
+    pipe.run(encoded(history(14)), START + 10)
+    reply = tmp_path / "reply"
+    reply.write_text(DROPS)
+    options = ["run", "--now", repr(START + 1000), "--reply", str(reply), *pipe.where()]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEETING, str(tmp_path), name, other, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for name, other in (("one", "two"), ("two", "one"))
+    ]
+    for run in runs:
+        assert run.stdin is not None
+        run.stdin.write(encoded(history(14, last="And now?")))
+        run.stdin.close()
+        run.stdin = None
+    outputs = [run.communicate(timeout=180)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0] and all(outputs)
+    with SqliteStore(pipe.state) as store:
+        assert store.status()["asks"] == 1
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"messages": 3}', encoded(history(2))[:-9]])

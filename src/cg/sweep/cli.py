@@ -16,14 +16,14 @@ from cg.sweep import config as configuration
 from cg.sweep.branches import Standing, place
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
-from cg.sweep.idle import Settled, due_at
+from cg.sweep.idle import Settled, claim_of, due_at
+from cg.sweep.moments import moment
 from cg.sweep.recorded import RecordedAsker
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.transcript import MAX_BYTES, Unreadable, read
 
 EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024
-LATEST = 253_402_300_799  # the end of the year 9999; a time in milliseconds would age all other sessions away
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 
 
@@ -97,7 +97,7 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
 
 def _state_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--state", type=Path, required=True, metavar="FILE", help="the state, made if absent (mode 0600)"
+        "--state", type=Path, required=True, metavar="FILE", help="the state; `run` makes it if absent (mode 0600)"
     )
     parser.add_argument("--session", required=True, metavar="ID", help="the conversation's name")
 
@@ -108,11 +108,11 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """A moment; argparse turns the ValueError of any other text into a refusal."""
-    seconds = float(text)
-    if not abs(seconds) <= LATEST:  # nor for what is not a number
-        raise ValueError(text)
-    return seconds
+    """A moment; argparse puts the words of the error, or its own for what is no number, into the refusal."""
+    try:
+        return moment(float(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _load_config(arguments: argparse.Namespace) -> Config:
@@ -155,7 +155,10 @@ def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: Record
         return None
     where = place(transcript, sweep.state(thread), now)
     due = due_at(sweep.core, where.branch) if where.branch and where.standing is Standing.EXTENDS else None
-    if where.branch is not None and due is not None and due < now:
+    if where.branch is None or due is None or due >= now:
+        return None
+    # Two runs of one session at a time, or one beside a gateway, would each ask, and pay for, the same.
+    if sweep.claim(thread, *claim_of(where.branch)):
         return sweep.settle(thread, where.branch, due, asker=asker)
     return None
 
@@ -173,7 +176,8 @@ def _read_bounded(stream: BinaryIO, limit: int) -> bytes:
 
 
 def _expand(arguments: argparse.Namespace) -> int:
-    with SqliteStore(arguments.state, configuration.load(None, os.environ, {}, None)) as store:
+    config = configuration.load(None, os.environ, {}, None)
+    with SqliteStore(arguments.state, config, must_exist=True) as store:
         expansion = Sweep(Config(), store).expand(session_thread(arguments.session), arguments.key, time.time())
     if expansion.sha256 is None:
         print(f"cg-sweep: {expansion.answer.decode('utf-8', 'replace')}", file=sys.stderr)
@@ -184,13 +188,13 @@ def _expand(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    with SqliteStore(arguments.state, Config()) as store:
+    with SqliteStore(arguments.state, Config(), must_exist=True) as store:
         print(json.dumps(dict(store.status()), indent=1))
     return 0
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    with SqliteStore(arguments.state, Config()) as store:
+    with SqliteStore(arguments.state, Config(), must_exist=True) as store:
         store.forget(None if arguments.all else session_thread(arguments.session))
     return 0
 

@@ -32,7 +32,9 @@ class Handle(sqlite3.Connection):
 class Connections:
     """A pool for one file. Safe between threads; a forked child opens its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, must_exist: bool = False) -> None:
+        if must_exist and not path.exists():
+            raise StoreError(f"{path}: there is no state here")
         self.path = path
         self._idle: list[Handle] = []
         self._writer = threading.Lock()  # fair between threads, where SQLite's own waiting polls

@@ -17,6 +17,7 @@ from cg.sweep.config import Config
 from cg.sweep.counters import Event
 from cg.sweep.idle import Settled, settle
 from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
+from cg.sweep.moments import moment
 from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
@@ -91,7 +92,8 @@ class Sweep:
         """The body to send in place of `body`, which may have been read already. Never raises for content: on a fault
         of ours the last frozen form leaves if it is known, else the client's bytes. `settled` is how the gap before it
         was used, for the report. Once `is_wanted` says no, nothing new is decided or remembered, and the turn counts
-        as a fault."""
+        as a fault. Raises ValueError for a `now` that is no moment, as all calls here do."""
+        moment(now)
         try:
             transcript = read(body) if isinstance(body, bytes) else body
         except Unreadable:
@@ -119,6 +121,7 @@ class Sweep:
         self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None, settled: Settled | None = None
     ) -> Swept:
         """As `process`; the store works in threads, the asker on the event loop."""
+        moment(now)
         try:
             transcript = await asyncio.to_thread(read, body)
         except Unreadable:
@@ -133,15 +136,17 @@ class Sweep:
 
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
+        moment(now)
         sent = self._store.last_body(thread, branch.branch)
         booked = tuple(self._store.rows(thread))
         steps = settle(self.core, read_sent(sent), self.state(thread), branch, now, booked=booked)
         settled = self._drive(steps, thread, now, asker)
-        self._commit(thread, settled.changes, now)
+        self._settled(thread, branch, settled, now)
         return settled
 
     async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
         """As `settle`, but nothing is written: `remember` does that, when the caller may write."""
+        moment(now)
         sent = await asyncio.to_thread(self._store.last_body, thread, branch.branch)
         transcript = await asyncio.to_thread(read_sent, sent)
         state = await asyncio.to_thread(self.state, thread)
@@ -152,9 +157,12 @@ class Sweep:
     def remember(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
         """Write what came of an idle ask of `branch`. Should a request have come since, the branch stays as that left
         it; the verdicts hold all the same, since whatever is newer than they are is looked at when they are applied."""
+        self._settled(thread, branch, settled, moment(now))
+        self.note(thread, settled.tally)
+
+    def _settled(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
         stands = self.stands(thread, branch)
         self._commit(thread, settled.changes if stands else replace(settled.changes, branch=None), now)
-        self.note(thread, settled.tally)
 
     def stands(self, thread: str, branch: Branch) -> bool:
         """No request, ask or ping has touched the branch since it was seen like this, here or in another process."""
@@ -173,18 +181,22 @@ class Sweep:
         """Move a branch's clock after a ping that read its prefix; None if a request has touched it since."""
         if not self.stands(thread, branch):
             return None
-        renewed = replace(branch, clock=now)
+        renewed = replace(branch, clock=moment(now))
         self._store.touch(thread, renewed)
         self.note(thread, Tally(Counter({Event.PINGED: 1})))
         return renewed
 
     def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> recovery.Expansion:
         """The original that a key of this thread stands for, from the body if one is given, else from the store; it
-        stays whole from then on."""
+        stays whole from then on. A store that cannot write that down does not keep the answer back."""
+        moment(now)
         state = self.state(thread)
         expansion = self._drive(recovery.expand(recovery.plain_key(key), transcript, state), thread, now, None)
-        if expansion.sha256:
-            self._commit(thread, Changes(expanded=(expansion.sha256,)), now)
+        if expansion.sha256 and expansion.sha256 not in state.expanded:
+            try:
+                self._commit(thread, Changes(expanded=(expansion.sha256,)), now)
+            except StoreError as error:
+                log.error("an expansion was not remembered: %s", type(error).__name__)
         return expansion
 
     def revoke(
@@ -192,7 +204,7 @@ class Sweep:
     ) -> None:
         """End removals for good: the provider refused a body that carried them and took the original, which is what
         the branch has sent then."""
-        self._commit(thread, Changes(ended=tuple((i, Ending.REVOKED) for i in identities)), now)
+        self._commit(thread, Changes(ended=tuple((i, Ending.REVOKED) for i in identities)), moment(now))
         if sent is not None:
             self._store.keep_body(thread, sent[0].branch, sent[1])
         self.note(thread, Tally(Counter({Event.REVOKED: len(identities)})))

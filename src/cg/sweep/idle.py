@@ -15,6 +15,13 @@ from cg.sweep.transcript import Transcript
 from cg.sweep.values import Branch, Pending, Thread
 from cg.sweep.wants import Changes, Steps
 
+CLAIM_S = 7200.0  # how long a gap stays claimed: longer than any lifetime, after which its ask is due no more
+
+
+def claim_of(branch: Branch) -> tuple[str, float]:
+    """Name and end of the claim with which one of several processes takes the ask of this gap upon itself."""
+    return f"gap:{branch.branch}:{branch.clock!r}", branch.clock + CLAIM_S
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:

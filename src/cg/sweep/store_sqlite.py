@@ -43,7 +43,7 @@ class SqliteStore:
 
     The last sent bodies are in memory, and in the file once the store is closed: a pipe's next process finds its own
     there, and no turn pays for writing a body that the next one replaces. `bodies_in_memory` keeps them out of the file
-    altogether, as a long-running gateway does.
+    altogether, as a long-running gateway does. With `must_exist` a file that is not there is a StoreError, and stays so.
     """
 
     def __init__(
@@ -53,11 +53,12 @@ class SqliteStore:
         *,
         limits: Limits | None = None,
         bodies_in_memory: bool = False,
+        must_exist: bool = False,
     ) -> None:
         if limits is None and config is not None:
             limits = Limits(config.payload_ttl_h * 3600.0, config.store_max_mb * 1024 * 1024)
         self._limits = limits or Limits()
-        self._file = Connections(Path(path))
+        self._file = Connections(Path(path), must_exist=must_exist)
         self._records = Records()
         self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes)
         self._writes_bodies = not bodies_in_memory
