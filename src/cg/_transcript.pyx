@@ -70,6 +70,9 @@ cdef extern from "transcript_scan.h" nogil:
         uint8_t *chain
         int (*digest)(CScan *scan) noexcept nogil
         const char *where
+        const CScan *before
+        uint32_t common, adopted_texts
+    uint32_t common_prefix(const uint8_t *a, const uint8_t *b, uint32_t n)
     int read_body(CScan *scan)
     int scan_string(Reader *r, Token *token)
     int copy_value(Reader *r)
@@ -154,7 +157,7 @@ cdef int digest_with_hashlib(CScan *scan) noexcept with gil:
             memcpy(canon + message.canon_start, scan.chain, DIGEST)
             digest = digest_of(canon + message.canon_start, message.canon_end - message.canon_start)
             memcpy(scan.chain, PyBytes_AS_STRING(digest), DIGEST)
-            memcpy(message.link, scan.chain, CHAIN_LINK)
+            memcpy(message.link, scan.chain, DIGEST)
     except MemoryError:
         return STOP_MEMORY
     return 0
@@ -217,6 +220,7 @@ cdef class Scan:
     """What one reading of a body found. Immutable.
 
     `ways`: 0 takes the best instructions that the processor has, 1 none, 2 the vectors of every processor of its kind.
+    `before` is the scan of an earlier body: the messages that both begin with are taken over from it, not read again.
     """
 
     cdef CScan scan
@@ -224,7 +228,7 @@ cdef class Scan:
     cdef readonly bytes body, chain, head, fingerprint
     cdef readonly tuple texts, roles
 
-    def __cinit__(self, bytes body not None, type text_type not None, int ways=0):
+    def __cinit__(self, bytes body not None, type text_type not None, int ways=0, Scan before=None):
         cdef Py_ssize_t n = PyBytes_GET_SIZE(body)
         cdef int stop
         if not issubclass(text_type, TextToken):
@@ -240,7 +244,11 @@ cdef class Scan:
             self.scan.digest = digest_with_hashlib
         try:
             with nogil:
+                if before is not None:
+                    self.scan.before = &before.scan
+                    self.scan.common = common_prefix(self.s, before.s, min(self.scan.r.n, before.scan.r.n))
                 stop = read_body(&self.scan)
+                self.scan.before = NULL
             if stop == STOP_MEMORY:
                 raise MemoryError(f"rows of a body of {n} bytes")
             if stop < 0:
@@ -250,24 +258,29 @@ cdef class Scan:
         finally:
             free_buffers(&self.scan)
         self.head = head[:16]
-        self.texts = self._texts(text_type)
+        self.texts = self._texts(text_type, before)
         self._messages()
         self.fingerprint = self._fingerprint(head)
 
     def __dealloc__(self):
         free_scan(&self.scan)
 
-    cdef tuple _texts(self, type text_type):
+    cdef tuple _texts(self, type text_type, Scan before):
         """The tool texts in body order."""
         cdef Text *row = <Text *>self.scan.texts.rows
         cdef uint32_t i
-        cdef TextToken text
+        cdef TextToken text, same
         cdef list found = []
         for i in range(self.scan.texts.count):
             text = text_type.__new__(text_type)
             text.body = self.body
-            text.tool_use_id = token_text(self.s, &row[i].id)
-            text.sha256 = PyBytes_FromStringAndSize(<const char *>row[i].digest, DIGEST).hex()
+            if i < self.scan.adopted_texts:
+                same = before.texts[i]
+                text.tool_use_id = same.tool_use_id
+                text.sha256 = same.sha256
+            else:
+                text.tool_use_id = token_text(self.s, &row[i].id)
+                text.sha256 = PyBytes_FromStringAndSize(<const char *>row[i].digest, DIGEST).hex()
             text.message = row[i].message
             text.block = row[i].block
             text.is_error = row[i].is_error
@@ -311,6 +324,11 @@ cdef class Scan:
         hashed.update(PyMemoryView_FromMemory(<char *>canon + self.scan.system_start,
                                               self.scan.system_end - self.scan.system_start, PyBUF_READ))
         return hashed.digest()
+
+    @property
+    def adopted(self):
+        """How many tool texts were taken over from the scan before."""
+        return self.scan.adopted_texts
 
     def tool_uses(self):
         """The calls by id; Stopped if an id stands twice."""

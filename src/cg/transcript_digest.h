@@ -66,7 +66,7 @@ static int digest_x86(Scan *scan) {
         memcpy(canon + message->canon_start, scan->chain, DIGEST);
         sha_start(&lanes[0], canon + message->canon_start, message->canon_end - message->canon_start, scan->chain);
         sha_finish(&lanes[0]);
-        memcpy(message->link, scan->chain, CHAIN_LINK);
+        memcpy(message->link, scan->chain, DIGEST);
     }
     return 0;
 }

@@ -40,7 +40,8 @@ typedef struct {
     size_t canon_start, canon_end;
     uint32_t role, n_blocks;  /* n_blocks: 0 for string content */
     uint32_t is_list, last_kind, last_is_marked, last_is_empty;
-    uint8_t link[CHAIN_LINK]; /* the beginning of its digest, which covers the digest of the message before it */
+    uint32_t texts_end, uses_end, marks_end, pieces_end; /* rows of their kinds, this message's included */
+    uint8_t link[DIGEST];     /* its digest, which covers the digest of the message before it */
 } Message;
 
 typedef struct { void *rows; uint32_t count, room; } Rows;
@@ -56,6 +57,10 @@ typedef struct Scan {
     uint8_t chain[DIGEST]; /* digest of the last message so far */
     int (*digest)(struct Scan *scan); /* takes the batch's digests; 0 or STOP_MEMORY */
     const char *where;     /* the part that was being read */
+    uint32_t messages_at;  /* behind the bracket that opens the messages */
+    const struct Scan *before; /* an earlier body's, whose messages are taken over as far as the bodies are the same */
+    uint32_t common;       /* bytes with which both begin */
+    uint32_t adopted_texts; /* rows that were taken over */
 } Scan;
 
 /* A new zeroed row at the end, or NULL: out of memory, or `limit` rows stand already. */

@@ -2,6 +2,7 @@
 #ifndef CG_TRANSCRIPT_SCAN_H
 #define CG_TRANSCRIPT_SCAN_H
 
+#include "transcript_adopt.h"
 #include "transcript_blocks.h"
 #include "transcript_digest.h"
 
@@ -84,6 +85,10 @@ static int read_message(Scan *scan) {
     row.canon_end = r->canon.len;
     kept = (Message *)add_row(&scan->messages, sizeof(Message), MAX_ROWS);
     if (!kept) return no_row(&scan->messages, MAX_ROWS);
+    row.texts_end = scan->texts.count;
+    row.uses_end = scan->uses.count;
+    row.marks_end = scan->marks.count;
+    row.pieces_end = scan->pieces.count;
     *kept = row;
     return 0;
 }
@@ -95,6 +100,8 @@ static int read_messages(Scan *scan) {
     scan->where = "messages";
     if ((step = open_container(r, '[')) < 0) return step;
     scan->messages_start = r->canon.len;
+    scan->messages_at = r->at;
+    if ((step = adopt_messages(scan, &count)) < 0) return step;
     while ((step = next_element(r, &count)) == 1) {
         if ((step = read_message(scan)) < 0) return step;
         if (is_batch_full(scan) && (step = end_batch(scan)) < 0) return step;

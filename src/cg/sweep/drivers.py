@@ -20,9 +20,10 @@ from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
 from cg.sweep.moments import moment
 from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
+from cg.sweep.readings import Readings
 from cg.sweep.store import Store, StoreError
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import Transcript, Unreadable, read, read_sent
+from cg.sweep.transcript import Transcript, Unreadable, read_sent
 from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
 from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
 
@@ -77,6 +78,7 @@ class Sweep:
         self._store = store
         self.core = Core(config, prices if prices is not None else PriceTable.default())
         self._known: OrderedDict[str, Thread] = OrderedDict()
+        self._readings = Readings()
         self._guard = threading.Lock()  # of what is known: one thread's turn pushes another's oldest entry out
 
     def process(
@@ -95,7 +97,7 @@ class Sweep:
         as a fault. Raises ValueError for a `now` that is no moment, as all calls here do."""
         moment(now)
         try:
-            transcript = read(body) if isinstance(body, bytes) else body
+            transcript = self.read(body) if isinstance(body, bytes) else body
         except Unreadable:
             assert isinstance(body, bytes)
             return self.passed(body, thread, Reason.UNREADABLE)
@@ -106,6 +108,11 @@ class Sweep:
             return self._finish(thread, turn, now, settled, is_wanted)
         except Exception as error:
             return self._fail_open(transcript, thread, error)
+
+    def read(self, body: bytes) -> Transcript:
+        """The transcript of a body, for `process`; what it shares with an earlier one is not read again. Raises
+        Unreadable."""
+        return self._readings.read(body)
 
     def passed(self, body: bytes, thread: str, reason: Reason) -> Swept:
         """A body as it came, counted as a turn that ended for this reason."""
@@ -123,7 +130,7 @@ class Sweep:
         """As `process`; the store works in threads, the asker on the event loop."""
         moment(now)
         try:
-            transcript = await asyncio.to_thread(read, body)
+            transcript = await asyncio.to_thread(self.read, body)
         except Unreadable:
             return await asyncio.to_thread(self.passed, body, thread, Reason.UNREADABLE)
         try:

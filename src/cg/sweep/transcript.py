@@ -151,8 +151,9 @@ def extends(later: bytes, earlier: bytes) -> bool:
     return later.startswith(earlier)
 
 
-def read(body: bytes, *, max_bytes: int = MAX_BYTES) -> Transcript:
-    """The transcript of a Messages request, in time linear in its bytes.
+def read(body: bytes, *, max_bytes: int = MAX_BYTES, before: Scan | None = None) -> Transcript:
+    """The transcript of a Messages request, in time linear in its bytes; those of the messages with which the body of
+    an earlier scan, `before`, begins too are only compared.
 
     Raises Unreadable if it is larger than `max_bytes`, is not strict UTF-8 JSON, repeats a key that is read, is nested
     deeper than 192 levels inside one value, has another type where one is read, or gives one tool_use id to two calls
@@ -161,7 +162,7 @@ def read(body: bytes, *, max_bytes: int = MAX_BYTES) -> Transcript:
     if len(body) > min(max_bytes, LARGEST_BODY):
         raise Unreadable(f"body of {len(body)} bytes is larger than {min(max_bytes, LARGEST_BODY)}")
     try:
-        scan = Scan(bytes(body), ToolText)
+        scan = Scan(bytes(body), ToolText, before=before)
         tool_uses = scan.tool_uses()
     except Stopped as stopped:
         raise Unreadable(str(stopped)) from None
