@@ -1,5 +1,6 @@
 """A turn of the sweep over SQLite: 1 MB, 100 frozen removals, beside json.loads and json.dumps of the same body."""
 
+import itertools
 import json
 import tempfile
 import tracemalloc
@@ -8,6 +9,7 @@ from pathlib import Path
 from cg.sweep.config import load
 from cg.sweep.drivers import Sweep
 from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.transcript import read
 
 from .sweep_bodies import request
 
@@ -15,10 +17,28 @@ START = 1_800_000_000.0
 STEP_S = 1000.0  # each request is cold and none a retry
 
 
-class Turn:
-    """`process` replays 100 removals and removes nothing new; `peer` is what a rewriter without spans does."""
+TURNS = 16  # bodies made before, each a step longer; then they begin anew
 
-    params, param_names = [["process", "peer"]], ["call"]
+
+def going_on(body, n):
+    """Bodies of the requests that follow: one more exchange each, and the mark on its last message."""
+    request = json.loads(body)
+    bodies = []
+    for turn in range(n):
+        request["messages"][-1]["content"][0].pop("cache_control")
+        said = [{"type": "text", "text": f"Step {turn} is done."}]
+        asked = [{"type": "text", "text": "Go on.", "cache_control": {"type": "ephemeral"}}]
+        request["messages"] += [{"role": "assistant", "content": said}, {"role": "user", "content": asked}]
+        bodies.append(json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode())
+    return bodies
+
+
+class Turn:
+    """`process` replays 100 removals and removes nothing new in a session that goes on, `unseen` does where the body
+    before it is not remembered (a restart, more sessions than are kept); `peer` is what a rewriter without spans does.
+    """
+
+    params, param_names = [["process", "unseen", "peer"]], ["call"]
 
     def setup(self, call):
         self.folder = tempfile.TemporaryDirectory()
@@ -34,16 +54,18 @@ class Turn:
         self.sweep.process(json.dumps(first).encode(), "t", self.now)
         self.now += STEP_S
         assert len(self.sweep.process(self.body, "t", self.now).report.removed) == 100
+        self.bodies = itertools.cycle(going_on(self.body, TURNS))
 
     def teardown(self, call):
         self.store.close()
         self.folder.cleanup()
 
     def step(self, call):
+        body = next(self.bodies)
         if call == "peer":
-            return json.dumps(json.loads(self.body), ensure_ascii=False).encode()
+            return json.dumps(json.loads(body), ensure_ascii=False).encode()
         self.now += STEP_S
-        done = self.sweep.process(self.body, "t", self.now)
+        done = self.sweep.process(read(body) if call == "unseen" else body, "t", self.now)
         assert done.report.replayed == 100
         return done.body
 
