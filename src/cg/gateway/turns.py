@@ -23,7 +23,7 @@ from cg.sweep.config import Config
 from cg.sweep.drivers import Gap, Sweep, Swept
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import StoreError
-from cg.sweep.transcript import Transcript, Unreadable, read
+from cg.sweep.transcript import Transcript, Unreadable
 from cg.sweep.wants import Answer, Failure
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ class Turns:
     # -- in a worker -------------------------------------------------------------------------------------------------
 
     def _turn(self, job: Job) -> Turn:
-        transcript = _read(job.inbound.body)
+        transcript = self._read(job.inbound.body)
         thread = self._naming.thread(job.inbound.headers, transcript)
         job.transcript, job.thread = transcript, thread
         if transcript is None or thread in self._passed_by:
@@ -195,7 +195,7 @@ class Turns:
         return Turn(job.inbound, thread, transcript, swept, now)
 
     def _measured(self, inbound: Inbound) -> Turn:
-        transcript = _read(inbound.body)
+        transcript = self._read(inbound.body)
         now = self._clock.now()
         if transcript is None or transcript.server_thread:
             return as_it_came(inbound, now, Reason.UNREADABLE)
@@ -203,6 +203,12 @@ class Turns:
         if thread in self._passed_by:
             return as_it_came(inbound, now, Reason.BYPASSED)
         return Turn(inbound, thread, transcript, self._sweep.frozen(transcript, thread, stored=True), now)
+
+    def _read(self, body: bytes) -> Transcript | None:
+        try:
+            return self._sweep.read(body)
+        except Unreadable:
+            return None
 
     # -- on the loop -------------------------------------------------------------------------------------------------
 
@@ -222,18 +228,11 @@ class Turns:
             return as_it_came(job.inbound, self._clock.now(), Reason.FAULT)
 
     def _frozen(self, job: Job) -> Turn:
-        transcript = job.transcript or _read(job.inbound.body)
+        transcript = job.transcript or self._read(job.inbound.body)
         if transcript is None:
             return as_it_came(job.inbound, self._clock.now(), Reason.UNREADABLE)
         thread = job.thread or self._naming.thread(job.inbound.headers, transcript)
         return Turn(job.inbound, thread, transcript, self._sweep.frozen(transcript, thread), self._clock.now())
-
-
-def _read(body: bytes) -> Transcript | None:
-    try:
-        return read(body)
-    except Unreadable:
-        return None
 
 
 def _look_away(future: "Future[Any] | asyncio.Future[Any]") -> None:
