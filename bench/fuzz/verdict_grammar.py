@@ -83,6 +83,35 @@ def lead(rng: Random) -> bytes:
     return rng.choice(("", ",")).join(pieces).encode() + rng.choice((b"", b","))
 
 
+def shared(rng: Random) -> bytes:
+    """Brackets inside comments and strings that all end at one place, and a long way from there to what breaks them."""
+    lead = [rng.choice(("[", "{", "[[", "[{a:", "[1,", "{a:", "{a:[", "[\n"))]
+    lead.append(rng.choice(('""', "''", '"x"', "\u201cx\u201d", "\u201c", '"', "'", "x")))
+    lead.append(rng.choice(("//", " #", "/*", "\n#", "", "//", ":", ":/*", ",//", rng.choice(TOKENS))))
+    joint = rng.choice(("\n", "*/", "\u201d", "\n//x\n", "\n//[''\n", '"', "'", "*/,", "\u201d:"))
+    way = rng.choice(
+        (
+            ",1",
+            ",a",
+            ", ",
+            "\n//[''\n",
+            ",[1]",
+            ",[",
+            "]",
+            "]}",
+            ",a:1",
+            ":1,a",
+            " ",
+            " #x\n",
+            "/*[''*/",
+            "," + rng.choice(TOKENS),
+        )
+    )
+    end = rng.choice(("x", "", "=", "...", "<", "\n", "]", "}", rng.choice(TOKENS)))
+    ways = way * rng.choice((1, 20, 40)) + rng.choice(("", "]", ",2" * 20))
+    return ("".join(lead) * rng.choice((2, 3, 9, 70)) + joint + ways + end).encode()
+
+
 def soup(rng: Random, deep: float = 0.01) -> bytes:
     """Any bytes, mostly in shapes that come close to an answer; a share of `deep` nests past the limit."""
     parts: list[bytes] = []
@@ -101,6 +130,8 @@ def soup(rng: Random, deep: float = 0.01) -> bytes:
             parts.append(listed(rng, rows).encode())
     if rng.random() < deep:
         parts.insert(rng.randrange(len(parts) + 1), lead(rng) * rng.choice((40, 64, 65, 70, 100)))
+    if rng.random() < 0.03:
+        parts.insert(rng.randrange(len(parts) + 1), shared(rng))
     reply = b"".join(parts)
     if rng.random() < 0.25:
         reply = reply[: rng.randrange(len(reply) + 1)]

@@ -7,70 +7,19 @@
 #ifndef CG_VERDICT_DEPTH_H
 #define CG_VERDICT_DEPTH_H
 
-#include "verdict_tree.h"
+#include "verdict_idle.h"
 
-/* The next opener in at..end is often near, where setting up the wide scan costs more than it saves. */
-static inline size_t next_opener(const Machine *m, size_t at, size_t end) {
+/* The first opener in at..end that has to be read in full, or what may be a tag; a place behind `end` if something that says
+   nothing reaches over it. */
+static inline size_t past_all_idle(Machine *m, size_t at, size_t end) {
     const uint8_t *s = m->s;
-    size_t near = end - at < 8 ? end : at + 8;
-    for (; at < near; at++) if ((s[at] | 0x20) == '{' || s[at] == '<') return at;
-    return at < end ? m->scan(s, at, end) : at;
-}
-
-/* Brackets that prose is full of, told apart without a frame: `[]`, `[word]`, and whatever breaks before anything in it is
-   complete, `{word}` or `[[{=`. Where text goes on behind the one at s[at], with the same outcome as reading it in full;
-   NOWHERE if that has to be done, or if the reply was given up. */
-static size_t past_small(Machine *m, size_t at) {
-    const uint8_t *s = m->s;
-    const size_t n = m->n, end = n - at < 32 ? n : at + 32;
-    size_t i = at;
-    int is_object, is_root = 1;
-    uint8_t c;
-    for (;;) {
-        is_object = s[i++] == '{';
-        while (i < end && is_ascii_blank(s[i])) i++;
-        if (i == end) return NOWHERE;
-        c = s[i];
-        if (is_object || (c != '[' && c != '{')) break;
-        is_root = 0;
-    }
-    if (c == '"') {
-        size_t next = i + 1;
-        while ((next = string_stop(s, next, n, '"', m->scan_level)) < n && s[next] == '\\') {
-            if (next + 1 == n || s[next + 1] >= 0x80) return NOWHERE;
-            next += 2;
+    while (at < end && (at = opener_near(m->scan, m->scan_level, s, at, end)) < end) {
+        if (s[at] == '<') {
+            if (at + 1 == m->n || s[at + 1] == '/' || lowered(s[at + 1]) == 't') break;
+            at++;
+            continue;
         }
-        do next++; while (next < n && is_ascii_blank(s[next]));
-        if (next >= n) return NOWHERE;
-        c = s[next];
-        if (c >= 0x80 || c == '/' || c == '#' || c == (is_object ? ':' : ',')) return NOWHERE;
-        if (c == ']' && !is_object) return NOWHERE;
-        return read_again(m, next, i + 1) ? i + 1 : NOWHERE;
-    }
-    if (is_word_byte(c)) {
-        if (c == '.') return NOWHERE;                   /* a template, perhaps */
-        while (i < end && is_word_byte(s[i])) i++;
-        while (i < end && is_ascii_blank(s[i])) i++;
-        if (i == end) return NOWHERE;
-        c = s[i];
-        if (c >= 0x80 || c == '/' || c == '#' || c == (is_object ? ':' : ',')) return NOWHERE;
-        if (c != ']' || is_object) return i;
-        return is_root ? i + 1 : NOWHERE;
-    }
-    if (c >= 0x80 || c == '\'' || c == '/' || c == '#') return NOWHERE;
-    if (c != (is_object ? '}' : ']')) return i;
-    if (!is_root) return NOWHERE;
-    if (!is_object) {
-        Claim claim = {NULL, 0, (uint8_t)!is_index_or_box(s, at, i), CLOSED};
-        if (claim.tier && may_answer(m, at)) claim_merge(&m->offer, &m->best, &claim);
-    }
-    return i + 1;
-}
-
-/* The first opener in at..end that has to be read in full. */
-static inline size_t past_all_small(Machine *m, size_t at, size_t end) {
-    while ((at = next_opener(m, at, end)) < end && m->s[at] != '<') {
-        size_t after = past_small(m, at);
+        size_t after = past_idle(m, at);
         if (after == NOWHERE) break;
         m->saw_bracket = 1;
         at = after;
@@ -78,11 +27,10 @@ static inline size_t past_all_small(Machine *m, size_t at, size_t end) {
     return at;
 }
 
-/* The outermost bracket is gone; the one inside it starts the candidate. */
-static inline void root_given_up(Machine *m) {
+/* The outermost bracket is gone; the one inside it, which opened at `start`, starts the candidate. */
+static inline void root_given_up(Machine *m, Frame *root, size_t start) {
     Deck *d = &m->open;
-    size_t start = frame_of(d, 1)->start;
-    frame_release(m, frame_of(d, 0));
+    frame_release(m, root);
     d->base++;
     d->depth--;
     if (d->last_content != NOWHERE && d->last_content < start) d->last_content = NOWHERE;
@@ -93,7 +41,7 @@ static inline void root_given_up(Machine *m) {
    of the others would be given up in turn. Without this a megabyte of '[' costs a frame a byte. */
 static int skip_row(Machine *m) {
     size_t first = m->at - MAX_LEVELS, end;
-    if (frame_of(&m->open, 0)->start != first || opener_row(m->s, first, m->at) != m->at) return 0;
+    if (opener_row(m->s, first, m->at) != m->at) return 0;
     end = opener_row(m->s, m->at, m->n);
     if (end - m->at <= MAX_LEVELS) return 0;
     deck_clear(m, &m->open);
@@ -113,7 +61,7 @@ static void shelf_remove(Machine *m, int k) {
 static void shelves_drop(Machine *m, size_t end) {
     for (int k = m->shelved; k-- > 0;) {
         if (m->shelf[k].next >= end) continue;
-        if (m->shelf[k].at > m->at) read_again(m, m->shelf[k].at, m->at);
+        if (m->shelf[k].at > m->at) read_again(m, m->shelf[k].at - m->at, m->shelf[k].at);
         deck_clear(m, &m->shelf[k].deck);
         shelf_remove(m, k);
     }
@@ -128,7 +76,7 @@ static int shelf_take(Machine *m) {
         m->shelf[k].deck = spare;
         m->at = m->shelf[k].at;
         shelf_remove(m, k);
-        root_given_up(m);
+        root_given_up(m, frame_of(&m->open, 0), frame_of(&m->open, 1)->start);
         m->mode = BETWEEN_TOKENS;
         return 1;
     }
@@ -138,7 +86,7 @@ static int shelf_take(Machine *m) {
 /* The open candidate waits for the scan, which goes on at `at`, to meet its second bracket. */
 static void shelf_put(Machine *m, size_t at, size_t next) {
     Deck spare;
-    shelves_drop(m, at);
+    if (m->shelf_next < at) shelves_drop(m, at);
     if (m->shelved == SHELVES) {
         size_t last = 0;
         for (int k = 0; k < SHELVES; k++) if (m->shelf[k].next > last) last = m->shelf[k].next;
@@ -157,16 +105,21 @@ static void shelf_put(Machine *m, size_t at, size_t next) {
 
 /* A bracket at m->at that stands in MAX_LEVELS others. */
 static int too_deep(Machine *m) {
-    const size_t start = frame_of(&m->open, 0)->start, next = frame_of(&m->open, 1)->start;
+    Frame *root = frame_of(&m->open, 0);
+    const size_t start = root->start, next = frame_of(&m->open, 1)->start;
+    size_t at = start + 1;
     run_end(m, CLOSED);
     m->gave_up = 1;
     if (m->open.last_content != NOWHERE) m->after_break = 1;
-    if (m->s[m->at] == '[' && skip_row(m)) return STEP;
-    size_t at = past_all_small(m, start + 1, next);
-    if (m->mode == GIVEN_UP) return STEP;
-    if (at == next) {       /* nothing to be read in full between them */
-        root_given_up(m);
-        frame_push(m, m->s[m->at] == '{');
+    if (m->at - start == MAX_LEVELS && m->s[m->at] == '[' && skip_row(m)) return STEP;
+    if (at != next) {
+        at = past_all_idle(m, at, m->shelf_next > start && m->shelf_next < next ? m->shelf_next : next);
+        if (m->mode == GIVEN_UP) return STEP;
+    }
+    if (at == next) {       /* nothing to be read in full between them; the ring's place of the outermost is the next free one */
+        root_given_up(m, root, next);
+        m->open.depth++;
+        frame_open(root, m->at, m->s[m->at] == '{');
         m->at++;
         return STEP;
     }

@@ -9,15 +9,15 @@ enum Tag { NO_TAG, OPENING_TAG, CLOSING_TAG, TAG_UNSURE };
 
 /* The reasoning tag at s[i] == '<' (R2) and its length. */
 static int tag_at(const uint8_t *s, size_t i, size_t n, int is_final, size_t *length) {
-    static const char *const tags[] = {"<think>", "<thinking>", "</think>", "</thinking>"};
-    int unsure = 0;
-    for (int k = 0; k < 4; k++) {
-        size_t j = 0, size = strlen(tags[k]);
-        while (j < size && i + j < n && lowered(s[i + j]) == (uint8_t)tags[k][j]) j++;
-        if (j == size) { *length = size; return k < 2 ? OPENING_TAG : CLOSING_TAG; }
-        if (i + j == n) unsure = 1;
-    }
-    return unsure && !is_final ? TAG_UNSURE : NO_TAG;
+    static const char name[] = "thinking";
+    size_t at = i + 1, k = 0;
+    int is_closing = at < n && s[at] == '/';
+    at += (size_t)is_closing;
+    while (k < 8 && at + k < n && lowered(s[at + k]) == (uint8_t)name[k]) k++;
+    if (at + k == n) return is_final ? NO_TAG : TAG_UNSURE;
+    if (s[at + k] != '>' || (k != 5 && k != 8)) return NO_TAG;
+    *length = at + k + 1 - i;
+    return is_closing ? CLOSING_TAG : OPENING_TAG;
 }
 
 static int open_candidate(Machine *m) {
@@ -26,7 +26,7 @@ static int open_candidate(Machine *m) {
     m->saw_bracket = 1;
     if (!is_object) run_end(m, CLOSED);
     if (m->at == m->shelf_next && shelf_take(m)) return STEP;
-    if ((after = past_small(m, m->at)) != NOWHERE) {
+    if ((after = past_idle(m, m->at)) != NOWHERE) {
         run_end(m, CLOSED);
         m->at = after;
         return STEP;
@@ -61,8 +61,8 @@ static int step_text(Machine *m, int is_final) {
     size_t length = 0;
     if (m->run.tally) return step_run_gap(m, is_final);
     if (m->at > m->shelf_next) shelves_drop(m, m->at);
-    m->at = past_all_small(m, m->at, m->shelf_next < m->n ? m->shelf_next : m->n);
-    if (m->mode == GIVEN_UP) return STEP;
+    m->at = past_all_idle(m, m->at, m->shelf_next < m->n ? m->shelf_next : m->n);
+    if (m->mode == GIVEN_UP || m->at > m->shelf_next) return STEP;
     if (m->at == m->n) return MORE;
     if (m->s[m->at] != '<') return open_candidate(m);
     int tag = tag_at(m->s, m->at, m->n, is_final, &length);
@@ -106,6 +106,7 @@ static inline int step(Machine *m, int is_final) {
 
 /* Read on to the end of the bytes; -1 without memory. */
 static int machine_run(Machine *m, int is_final) {
+    m->is_final = (uint8_t)is_final;
     for (;;) {
         int result = step(m, is_final);
         if (result == DEAD) { m->is_out_of_memory = 1; return -1; }
@@ -123,7 +124,7 @@ static int machine_open(Machine *m, int64_t *labels, uint32_t n, int scan_level)
     m->offer.label = labels;
     m->offer.n = n;
     m->offer.is_dense = n == 0 || labels[n - 1] - labels[0] == (int64_t)n - 1;
-    m->shelf_next = NOWHERE;
+    m->shelf_next = m->in_full = NOWHERE;
     m->objections = m->run.objections = NO_ROWS;
     m->scan_level = scan_level;
     m->scan = opener_scan(scan_level);

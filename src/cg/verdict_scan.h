@@ -80,6 +80,24 @@ __attribute__((target("avx2"))) static size_t opener_wide(const uint8_t *s, size
 }
 #endif
 
+/* The next opener in text is often near, where setting up the wide scan costs more than it saves. */
+static inline size_t opener_near(Scan scan, int level, const uint8_t *s, size_t i, size_t n) {
+#ifdef CG_SSE2
+    if (level >= SCAN_VECTOR && i + 16 <= n) {
+        const __m128i v = _mm_loadu_si128((const __m128i *)(s + i));
+        const __m128i brackets = _mm_cmpeq_epi8(_mm_or_si128(v, _mm_set1_epi8(0x20)), _mm_set1_epi8('{'));
+        int mask = _mm_movemask_epi8(_mm_or_si128(brackets, _mm_cmpeq_epi8(v, _mm_set1_epi8('<'))));
+        if (mask) return i + (size_t)cg_low_bit((uint32_t)mask);
+        i += 16;
+    }
+#else
+    (void)level;
+#endif
+    size_t near = n - i < 8 ? n : i + 8;
+    for (; i < near; i++) if ((s[i] | 0x20) == '{' || s[i] == '<') return i;
+    return i < n ? scan(s, i, n) : i;
+}
+
 /* The best path that this processor has and `level` allows. */
 static inline Scan opener_scan(int level) {
 #ifdef CG_AVX2

@@ -20,6 +20,14 @@ enum Need { UNASKED, NEED_NULL, NEED_EMPTY, NEED_NONE, NEED_OTHER };       /* wh
 enum Said { UNSAID, SAID_KEEP, SAID_DROP, SAID_OTHER };                    /* what verdict says */
 enum Result { MORE, STEP, DEAD };
 
+static inline int wants_value(int expect) { return expect <= ITEM || expect == MEMBER; }
+static inline int wants_key(int expect) { return expect == FIRST_KEY || expect == KEY; }
+
+/* Whether a closing bracket fits; what an array expects and what an object expects are different things. */
+static inline int closes(int is_object, int expect) {
+    return is_object ? expect == FIRST_KEY || expect == KEY || expect == AFTER_MEMBER : expect <= AFTER_BRACKET;
+}
+
 typedef struct {            /* one open bracket */
     size_t start;           /* its position */
     size_t items;           /* complete elements of an array */
@@ -52,6 +60,26 @@ typedef struct {            /* a candidate that nested too deep, while what stan
     size_t next;            /* its second bracket, which starts the candidate that goes on from there */
 } Shelf;
 
+/* Where an idle candidate stood behind a comment or a curly string, between two tokens. */
+typedef struct {
+    size_t at;
+    uint64_t objects;       /* its open brackets, a bit each, the innermost lowest: set for an object */
+    uint8_t depth, expect;  /* how many those are, and what could follow */
+    uint8_t least, most;    /* depths between here and the break */
+} Join;
+
+enum { JOINS = 64, TAILS = 2 };
+
+typedef struct {            /* the first joins of an idle candidate behind its last string, and where it broke */
+    Join join[JOINS];
+    unsigned n;
+    size_t breaks_at;
+} Tail;
+
+typedef struct {            /* searched from `from`, without a hit before `end` */
+    size_t from, end;
+} Span;
+
 /* With strings that hold brackets, several ways of reading the same bytes take turns; this many of them may wait. */
 enum { SHELVES = 3 };
 
@@ -59,7 +87,10 @@ typedef struct {
     const uint8_t *s;       /* the bytes so far; may move between two calls */
     size_t n, at;
     size_t token;           /* where the open string or word starts */
-    size_t reworked;
+    size_t reworked;        /* bytes that were read again */
+    size_t in_full;         /* the last bracket that has to be read in full */
+    Span line, block, curly;
+    Tail tail[TAILS], joins;        /* of the candidates before, the last first; of the one that is being read */
     Frame *frames;          /* of all decks */
     Deck open;              /* the candidate that is being read */
     Shelf shelf[SHELVES];   /* the first `shelved` are in use */
@@ -71,6 +102,7 @@ typedef struct {
     Rows objections;
     Scan scan;
     int scan_level;
+    uint8_t is_final;       /* no more bytes will come */
     uint8_t mode, after_break, broke, gave_up, saw_bracket, saw_verdict, ended_inside, is_out_of_memory;
 } Machine;
 
@@ -78,7 +110,7 @@ typedef struct {
 static inline Frame *frame_of(const Deck *d, unsigned level) { return d->frame + ((d->base + level) & (MAX_LEVELS - 1)); }
 static inline Frame *top_of(Machine *m) { return frame_of(&m->open, m->open.depth - 1); }
 
-static void frame_release(Machine *m, Frame *f) {
+static inline void frame_release(Machine *m, Frame *f) {
     tally_free(&m->offer, f->tally);
     f->tally = NULL;
     claim_drop(&m->offer, &f->best);
@@ -91,11 +123,9 @@ static void deck_clear(Machine *m, Deck *d) {
     d->last_string = d->last_content = d->last_objection = NOWHERE;
 }
 
-/* A new open bracket on top; the caller checked the level. */
-static inline Frame *frame_push(Machine *m, int is_object) {
-    m->open.depth++;
-    Frame *f = top_of(m);
-    f->start = m->at;
+/* The bracket at s[at] opens in this frame. */
+static inline void frame_open(Frame *f, size_t at, int is_object) {
+    f->start = at;
     f->items = 0;
     f->needed_by.kind = f->quote.kind = f->verdict.kind = ABSENT;       /* `i` is guarded by label_kind */
     f->tally = NULL;
@@ -107,13 +137,17 @@ static inline Frame *frame_push(Machine *m, int is_object) {
     f->label_kind = f->need = f->said = 0;
     f->is_object = (uint8_t)is_object;
     f->is_named = f->is_verdict = f->had_object = f->saw_verdict = 0;
-    return f;
+}
+
+/* A new open bracket on top; the caller checked the level. */
+static inline void frame_push(Machine *m, int is_object) {
+    m->open.depth++;
+    frame_open(top_of(m), m->at, is_object);
 }
 
 /* The run ends (R6); a template says nothing at all. */
-static void run_end(Machine *m, int how) {
+static void run_over(Machine *m, int how) {
     Tally *t = m->run.tally;
-    if (!t) return;
     m->run.tally = NULL;
     if (how == TEMPLATE) {
         rows_drop(&m->offer, &m->run.objections);
@@ -129,6 +163,8 @@ static void run_end(Machine *m, int how) {
     Claim claim = {t, 0, (uint8_t)(t->is_usable || how == CUT ? 1 : 2), (uint8_t)how};
     claim_merge(&m->offer, &m->best, &claim);
 }
+
+static inline void run_end(Machine *m, int how) { if (m->run.tally) run_over(m, how); }
 
 /* R2: all before a closing tag without an opener was reasoning. */
 static void forget(Machine *m) {

@@ -17,15 +17,36 @@ typedef struct {
     uint8_t kind;
 } Value;
 
-static inline int is_ascii_blank(uint8_t c) { return c == ' ' || (c >= 9 && c <= 13); }
+/* What a byte can be the start of between two tokens; the first two make words. */
+enum ByteClass { BYTE_WORD, BYTE_DOT, BYTE_BLANK, BYTE_QUOTE, BYTE_OPENER, BYTE_CLOSER, BYTE_COMMA, BYTE_COLON, BYTE_SLASH,
+                 BYTE_HASH, BYTE_WIDE, BYTE_ALIEN };
+
+static const uint8_t byte_class[256] = {     /* a row for sixteen bytes */
+    11, 11, 11, 11, 11, 11, 11, 11, 11, 2, 2, 2, 2, 2, 11, 11,
+    11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11,
+    2, 11, 3, 9, 0, 11, 11, 3, 11, 11, 11, 0, 6, 0, 1, 8,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 11, 11, 11, 11, 11,
+    11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 11, 5, 11, 0,
+    11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 11, 5, 11, 11,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10
+};
+
+static inline int is_ascii_blank(uint8_t c) { return byte_class[c] == BYTE_BLANK; }
 
 static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 static inline uint8_t lowered(uint8_t c) { return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c; }
 
-static inline int is_word_byte(uint8_t c) {
-    return (lowered(c) >= 'a' && lowered(c) <= 'z') || is_digit(c) || c == '_' || c == '$' || c == '.' || c == '+' || c == '-';
-}
+static inline int is_word_byte(uint8_t c) { return byte_class[c] <= BYTE_DOT; }
 
 static inline int is_three(const uint8_t *s, uint8_t a, uint8_t b, uint8_t c) { return s[0] == a && s[1] == b && s[2] == c; }
 

@@ -5,30 +5,6 @@
 
 #include "verdict_depth.h"
 
-static inline int wants_value(int expect) { return expect <= ITEM || expect == MEMBER; }
-static inline int wants_key(int expect) { return expect == FIRST_KEY || expect == KEY; }
-
-/* Which of the four names the key spells, unescaped and without ASCII case. */
-static int name_of(const uint8_t *s, size_t at, size_t end) {
-    char text[9];
-    int k = 0;
-    size_t n = end - at;
-    if (n == 1) return lowered(s[at]) == 'i' ? NAME_I : OTHER_NAME;
-    if (n == 5 && !memcmp(s + at, "quote", 5)) return NAME_QUOTE;
-    if (n == 7 && !memcmp(s + at, "verdict", 7)) return NAME_VERDICT;
-    if (n == 9 && !memcmp(s + at, "needed_by", 9)) return NAME_NEEDED_BY;
-    if (n > 9 * 6) return OTHER_NAME;
-    while (at < end) {
-        uint32_t c = char_next(s, &at, end);
-        if (c >= 0x80 || k == 9) return OTHER_NAME;
-        text[k++] = (char)lowered((uint8_t)c);
-    }
-    if (spells(text, k, "i")) return NAME_I;
-    if (spells(text, k, "quote")) return NAME_QUOTE;
-    if (spells(text, k, "verdict")) return NAME_VERDICT;
-    return spells(text, k, "needed_by") ? NAME_NEEDED_BY : OTHER_NAME;
-}
-
 /* A whole string or word: a key, an element, or a member's value. */
 static inline void scalar(Machine *m, Frame *f, size_t at, size_t end, uint8_t kind) {
     if (wants_key(f->expect)) {
@@ -46,28 +22,19 @@ static inline void scalar(Machine *m, Frame *f, size_t at, size_t end, uint8_t k
 }
 
 static int step_string(Machine *m, int is_final) {
-    const uint8_t *s = m->s;
-    uint8_t quote = m->mode == IN_DOUBLE ? '"' : m->mode == IN_SINGLE ? '\'' : 0xE2;
-    for (;;) {
-        size_t i = m->at = string_stop(s, m->at, m->n, quote, m->scan_level);
-        if (i == m->n) return MORE;
-        if (s[i] == '\\') {
-            if (i + 1 == m->n || (s[i + 1] == 0xE2 && m->n - i < 4 && !is_final)) return MORE;
-            if (m->n - i >= 4 && is_three(s + i + 1, 0xE2, 0x80, 0x9D)) m->at += 4;
-            else m->at += s[i + 1] < 0x80 ? 2 : 1;
-        } else if (quote == 0xE2) {
-            if (m->n - i < 3) { if (!is_final) return MORE; m->at = m->n; return MORE; }
-            m->at += 1;
-            if (!is_three(s + i, 0xE2, 0x80, 0x9D)) continue;
-            m->at += 2;
-            scalar(m, top_of(m), m->token + 3, i, TEXT);
-            return STEP;
-        } else {
-            m->at = i + 1;
-            scalar(m, top_of(m), m->token + 1, i, TEXT);
-            return STEP;
-        }
+    const size_t width = m->mode == IN_CURLY ? 3 : 1, from = m->token + width;
+    size_t end;
+    if (m->mode == IN_CURLY) {
+        end = curly_stop(m, m->at, is_final);
+        if (end == m->n) { m->at = m->curly.end; return MORE; }
+    } else {
+        const uint8_t quote = m->mode == IN_DOUBLE ? '"' : '\'';
+        m->at = end = straight_stop(m, m->at, quote, is_final);
+        if (end == m->n || m->s[end] != quote) return MORE;
     }
+    m->at = end + width;
+    scalar(m, top_of(m), from, end, TEXT);
+    return STEP;
 }
 
 static int step_word(Machine *m) {
@@ -79,21 +46,19 @@ static int step_word(Machine *m) {
 }
 
 static int step_line_comment(Machine *m) {
-    while (m->at < m->n && m->s[m->at] != '\n' && m->s[m->at] != '\r') m->at++;
+    m->at = line_stop(m, m->at);
     if (m->at == m->n) return MORE;
     m->mode = BETWEEN_TOKENS;
     return STEP;
 }
 
 static int step_block_comment(Machine *m) {
-    while (m->at < m->n) {
-        const uint8_t *found = (const uint8_t *)memchr(m->s + m->at, '*', m->n - m->at);
-        m->at = found ? (size_t)(found - m->s) : m->n;
-        if (m->n - m->at < 2) return MORE;
-        m->at++;
-        if (m->s[m->at] == '/') { m->at++; m->mode = BETWEEN_TOKENS; return STEP; }
-    }
-    return MORE;
+    size_t end = block_stop(m, m->at);
+    m->at = m->block.end;
+    if (end == m->n) return MORE;
+    m->at = end + 2;
+    m->mode = BETWEEN_TOKENS;
+    return STEP;
 }
 
 static int open_string(Machine *m, Frame *f, int mode, int width) {
@@ -138,9 +103,7 @@ static int open_bracket(Machine *m, Frame *f, int is_object) {
 }
 
 static int close_bracket(Machine *m, Frame *f, int is_object) {
-    int fits = is_object ? f->expect == FIRST_KEY || f->expect == KEY || f->expect == AFTER_MEMBER
-                         : f->expect <= AFTER_BRACKET;
-    if (!fits) return broken(m, BROKEN);
+    if (!closes(is_object, f->expect)) return broken(m, BROKEN);
     m->at++;
     return close_top(m) < 0 ? DEAD : STEP;
 }
@@ -227,9 +190,11 @@ static int step_token(Machine *m, int is_final) {
         plain_members(m, f);
         if (m->mode != BETWEEN_TOKENS) return STEP;
     }
-    while (m->at < m->n && is_ascii_blank(s[m->at])) m->at++;
-    if (m->at == m->n) return MORE;
-    uint8_t c = s[m->at];
+    size_t i = m->at;
+    while (i < m->n && is_ascii_blank(s[i])) i++;
+    m->at = i;
+    if (i == m->n) return MORE;
+    const uint8_t c = s[i];
     switch (c) {
     case '"': return open_string(m, f, IN_DOUBLE, 1);
     case '\'': return open_string(m, f, IN_SINGLE, 1);

@@ -4,6 +4,29 @@
 
 #include "verdict_state.h"
 
+/* Which of the four names the key spells, unescaped and without ASCII case. */
+static int name_of(const uint8_t *s, size_t at, size_t end) {
+    char text[9];
+    int k = 0;
+    size_t n = end - at;
+    uint8_t first = n ? lowered(s[at]) : 0;
+    if (first != 'i' && first != 'q' && first != 'v' && first != 'n' && first != '\\') return OTHER_NAME;
+    if (n == 1) return lowered(s[at]) == 'i' ? NAME_I : OTHER_NAME;
+    if (n == 5 && !memcmp(s + at, "quote", 5)) return NAME_QUOTE;
+    if (n == 7 && !memcmp(s + at, "verdict", 7)) return NAME_VERDICT;
+    if (n == 9 && !memcmp(s + at, "needed_by", 9)) return NAME_NEEDED_BY;
+    if (n > 9 * 6) return OTHER_NAME;
+    while (at < end) {
+        uint32_t c = char_next(s, &at, end);
+        if (c >= 0x80 || k == 9) return OTHER_NAME;
+        text[k++] = (char)lowered((uint8_t)c);
+    }
+    if (spells(text, k, "i")) return NAME_I;
+    if (spells(text, k, "quote")) return NAME_QUOTE;
+    if (spells(text, k, "verdict")) return NAME_VERDICT;
+    return spells(text, k, "needed_by") ? NAME_NEEDED_BY : OTHER_NAME;
+}
+
 /* R10 for one value of `i`: an integer that some label could be, or not. */
 static int label_integer(const uint8_t *s, const Value *v, int64_t *label) {
     char text[24];
@@ -232,25 +255,21 @@ static void run_before(Machine *m, int how) {
     run_end(m, root->is_object && root->is_named ? how : CLOSED);
 }
 
-/* Bytes from..to are read a second time; 0 if that was too much in all. */
-static inline int read_again(Machine *m, size_t to, size_t from) {
-    m->reworked += to - from;
-    if (m->reworked <= REWORK_FREE || m->reworked / REWORK <= to) return 1;
+/* So many bytes before `end` are read a second time; 0 if that was too much in all. */
+static inline int read_again(Machine *m, size_t bytes, size_t end) {
+    m->reworked += bytes;
+    if (m->reworked <= REWORK_FREE || m->reworked / REWORK <= end) return 1;
     m->mode = GIVEN_UP;
     return 0;
 }
 
 /* Go back from m->at to `at` in text (R8). */
-static inline int go_back(Machine *m, size_t at) {
+static int resume(Machine *m, size_t at) {
     m->mode = IN_TEXT;
-    read_again(m, m->at, at);
+    read_again(m, m->at - at, m->at);
+    deck_clear(m, &m->open);
     m->at = at;
     return STEP;
-}
-
-static int resume(Machine *m, size_t at) {
-    deck_clear(m, &m->open);
-    return go_back(m, at);
 }
 
 /* A syntax error at m->at. */
