@@ -1,9 +1,11 @@
 """Starts the programs of a measurement, each in a process of its own, and reads what the system says of them."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +66,12 @@ def cpu_s(pid: int) -> float:
     """Processor time that a process has used, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def body_kb(port: int) -> int:
+    """Of the gateway's memory the part that holds last sent bodies, by its own account."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=60) as answer:
+        return int(json.load(answer)["store"]["body_bytes"]) // 1024
 
 
 def open_files(pid: int) -> int:

@@ -12,11 +12,19 @@ import json
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import processes
 from latency import conversation
 
 EVENTS, GAP_MS = 40, 25
+
+
+class Sample(NamedTuple):
+    at_s: float
+    kb: int  # resident
+    body_kb: int  # of it, last sent bodies: a conversation's stays until its cache entry has ended
+    files: int
 
 
 async def client(port: int, name: int, size: int, until: float, done: list[int], failed: list[str]) -> None:
@@ -59,20 +67,24 @@ async def exchange(port: int, body: bytes) -> bytes:
         writer.close()
 
 
-async def watch(pid: int, until: float, samples: list[tuple[float, int, int]]) -> None:
+async def watch(port: int, pid: int, until: float, samples: list[Sample]) -> None:
     start = time.monotonic()
     while time.monotonic() < until:
-        await asyncio.sleep(2)
-        samples.append((time.monotonic() - start, processes.resident_kb(pid), processes.open_files(pid)))
+        await asyncio.sleep(5)
+        bodies = await asyncio.to_thread(processes.body_kb, port)
+        samples.append(Sample(time.monotonic() - start, processes.resident_kb(pid), bodies, processes.open_files(pid)))
+        if len(samples) % 12 == 0:
+            last = samples[-1]
+            print(f"  {last.at_s:5.0f} s: resident {last.kb} kB, of them last bodies {last.body_kb}", flush=True)
 
 
-def slope_kb_per_minute(samples: list[tuple[float, int, int]]) -> float:
+def slope_kb_per_minute(samples: list[Sample]) -> float:
     """Least squares over the second half, in which everything that fills up once is full."""
     half = samples[len(samples) // 2 :]
-    mean_t = sum(t for t, _, _ in half) / len(half)
-    mean_m = sum(m for _, m, _ in half) / len(half)
-    spread = sum((t - mean_t) ** 2 for t, _, _ in half)
-    return 60 * sum((t - mean_t) * (m - mean_m) for t, m, _ in half) / spread if spread else 0.0
+    mean_t = sum(sample.at_s for sample in half) / len(half)
+    mean_m = sum(sample.kb for sample in half) / len(half)
+    spread = sum((sample.at_s - mean_t) ** 2 for sample in half)
+    return 60 * sum((s.at_s - mean_t) * (s.kb - mean_m) for s in half) / spread if spread else 0.0
 
 
 async def main() -> None:
@@ -95,17 +107,17 @@ async def soak(arguments: argparse.Namespace, port: int, pid: int) -> None:
     until = time.monotonic() + 60 * arguments.minutes
     done: list[int] = []
     failed: list[str] = []
-    samples: list[tuple[float, int, int]] = []
+    samples: list[Sample] = []
     clients = [client(port, name, arguments.size, until, done, failed) for name in range(arguments.streams)]
-    await asyncio.gather(watch(pid, until, samples), *clients)
+    await asyncio.gather(watch(port, pid, until, samples), *clients)
     await asyncio.sleep(2)
-    memory = [kb for _, kb, _ in samples]
+    memory = [sample.kb for sample in samples]
     print(
         f"{arguments.streams} streams at a time for {arguments.minutes} minutes: {len(done)} whole, {len(failed)} not"
     )
     print(f"resident: idle {idle} kB, first {memory[0]}, half {memory[len(memory) // 2]}, last {memory[-1]}")
     print(f"slope over the second half {slope_kb_per_minute(samples):+.0f} kB a minute")
-    print(f"open files: most {max(files for _, _, files in samples)}, at the end {processes.open_files(pid)}")
+    print(f"open files: most {max(sample.files for sample in samples)}, at the end {processes.open_files(pid)}")
     print(f"processor {processes.cpu_s(pid):.1f} s")
     if failed:
         print("not whole:", {why: failed.count(why) for why in set(failed)})

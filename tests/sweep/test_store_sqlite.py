@@ -19,6 +19,7 @@ import pytest
 from cg.sweep import schema
 from cg.sweep.config import Config
 from cg.sweep.connections import Handle
+from cg.sweep.last_bodies import LATE_S
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import Expired, Limits, StoreError
 from cg.sweep.store_sqlite import SqliteStore
@@ -100,6 +101,28 @@ def test_contents_are_packed_only_when_that_pays(store: SqliteStore) -> None:
 def sent(store: SqliteStore, made_of: bytes, body: bytes, branch: str = "b") -> None:
     store.touch("t", Branch(branch, b"c", b"h", made_of, 3.0, None))
     store.keep_body("t", branch, body)
+
+
+def test_a_gateway_lets_a_body_go_with_its_cache_entry(path: Path) -> None:
+    """Nobody is asked about a prefix that is gone; a touch, as after a ping, keeps the body for as long as the entry."""
+    with SqliteStore(path, bodies_in_memory=True) as store:
+        for branch in ("old", "pinged"):
+            store.touch("t", Branch(branch, b"c", b"h", b"d", 0.0, 300))
+            store.keep_body("t", branch, b"{}")
+        store.touch("t", Branch("pinged", b"c", b"h", b"d", 240.0, 300))
+        for now, kept in ((300 + LATE_S - 1, [b"{}", b"{}"]), (300 + LATE_S, [None, b"{}"])):
+            store.touch("other", Branch("b", b"c", b"h", b"d", now, 300))
+            assert [store.last_body("t", branch) for branch in ("old", "pinged")] == kept
+        store.sweep_ages(540 + LATE_S)
+        assert store.last_body("t", "pinged") is None
+
+
+def test_a_pipe_keeps_a_body_past_its_cache_entry(path: Path) -> None:
+    """Its next process makes the ask of a gap that is long over, as of the moment at which it was due."""
+    with SqliteStore(path) as store:
+        sent(store, b"d", b"{}")
+        store.touch("other", Branch("b", b"c", b"h", b"d", 1e9, 300))
+        assert store.last_body("t", "b") == b"{}"
 
 
 def test_a_body_goes_to_the_file_when_its_store_is_closed(path: Path) -> None:

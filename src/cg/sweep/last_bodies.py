@@ -1,12 +1,21 @@
-"""The last bodies sent, in memory: bounded per body and in all, the longest untouched go first."""
+"""The last bodies sent, in memory: bounded per body, in all and in time, the longest untouched go first."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from heapq import heappop, heappush
 
 from cg.sweep.store import MAX_BODIES_BYTES, MAX_BODY_BYTES
 
 Kept = tuple[str, str, bytes, bytes | None]  # thread, branch, body, digest of the client's body that it was made of
+
+UNMARKED_S = 3600.0  # of a body without a mark: the longest lifetime that there is
+LATE_S = 60.0  # past the lifetime: an ask or a ping that is under way then still reads what it is about
+
+
+def kept_until(clock: float, ttl_s: int | None) -> float:
+    """When nobody can be asked any more about the entry of a branch that was touched at `clock`."""
+    return clock + (UNMARKED_S if ttl_s is None else ttl_s) + LATE_S
 
 
 class LastBodies:
@@ -20,6 +29,8 @@ class LastBodies:
         self._body_bytes, self._total_bytes = body_bytes, total_bytes
         self._bodies: OrderedDict[tuple[str, str], tuple[bytes, bytes | None]] = OrderedDict()
         self._size = 0
+        self._until: dict[tuple[str, str], float] = {}  # seconds since the epoch; only of bodies that end
+        self._ends: list[tuple[float, tuple[str, str]]] = []  # a heap with one entry for each name in `_until`
         self._lock = threading.Lock()
 
     @property
@@ -39,6 +50,30 @@ class LastBodies:
             self._size += len(body)
             while self._size > self._total_bytes:
                 self._drop(next(iter(self._bodies)))
+
+    def keep_until(self, thread: str, branch: str, until: float) -> None:
+        """Let a body that is kept go at this time; a later word overrules an earlier one."""
+        name = thread, branch
+        with self._lock:
+            if name not in self._bodies:
+                return
+            if name not in self._until:
+                heappush(self._ends, (until, name))
+            self._until[name] = until
+
+    def drop_past(self, now: float) -> None:
+        """Let go of the bodies whose time is over."""
+        with self._lock:
+            while self._ends and self._ends[0][0] <= now:
+                _, name = heappop(self._ends)
+                until = self._until.get(name, now)
+                if name not in self._bodies:
+                    self._until.pop(name, None)
+                elif until > now:  # it was put off since
+                    heappush(self._ends, (until, name))
+                else:
+                    self._drop(name)
+                    del self._until[name]
 
     def last(self, thread: str, branch: str, made_of: bytes | None = None) -> bytes | None:
         with self._lock:

@@ -12,7 +12,7 @@ from typing import Protocol
 from cg.sweep.body_rows import made_of, read_back, write_down
 from cg.sweep.connections import Connections
 from cg.sweep.economics import learn_ratio
-from cg.sweep.last_bodies import LastBodies
+from cg.sweep.last_bodies import LastBodies, kept_until
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.originals import PAYLOAD, StoredPayload, as_payload, is_kept, keep
 from cg.sweep.records import MATCH, ROW, Moved, Records, blob, identity_columns, missing_of, removal_checksum
@@ -43,7 +43,8 @@ class SqliteStore:
 
     The last sent bodies are in memory, and in the file once the store is closed: a pipe's next process finds its own
     there, and no turn pays for writing a body that the next one replaces. `bodies_in_memory` keeps them out of the file
-    altogether, as a long-running gateway does. With `must_exist` a file that is not there is a StoreError, and stays so.
+    altogether, as a long-running gateway does; there they go when their cache entry has ended, since nobody is asked
+    about a prefix that is gone. With `must_exist` a file that is not there is a StoreError, and stays so.
     """
 
     def __init__(
@@ -178,22 +179,23 @@ class SqliteStore:
     def touch(self, thread: str, branch: Branch) -> None:
         with self._file.writing() as db:
             moved = put_branch(db, thread, branch, self._records)
-        self._moved(thread, moved)
+        self._moved(thread, branch, moved)
 
     def turned(self, thread: str, turn: TurnReport, branch: Branch | None = None, body: bytes | None = None) -> None:
         with self._file.writing() as db:
             moved = put_branch(db, thread, branch, self._records) if branch is not None else None
             _count(db, thread, turn)
         if branch is not None and moved is not None:
-            self._moved(thread, moved)
-            if body is not None:
-                self._bodies.keep(thread, branch.branch, body, branch.body)
+            self._moved(thread, branch, moved, body)
 
-    def _moved(self, thread: str, moved: Moved) -> None:
+    def _moved(self, thread: str, branch: Branch, moved: Moved, body: bytes | None = None) -> None:
         """Know what a transaction that was committed has changed."""
         self._records.moved(thread, moved)
         for name in moved.old:
             self._bodies.forget(thread, name)
+        if body is not None:
+            self._bodies.keep(thread, branch.branch, body, branch.body)
+        self._age_bodies(thread, branch.branch, branch.clock, kept_until(branch.clock, branch.ttl_s))
 
     def learn(
         self,
@@ -222,8 +224,20 @@ class SqliteStore:
 
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
         with self._file.reading() as db:
-            of = made_of(db, thread, branch)
+            row = db.execute(
+                "SELECT body, clock, ttl_s FROM branch WHERE thread = ? AND branch = ?", (thread, branch)
+            ).fetchone()
+            of, clock, until = (None, 0.0, 0.0) if row is None else (blob(row[0]), float(row[1]), kept_until(*row[1:]))
         self._bodies.keep(thread, branch, body, of)
+        if row is not None:
+            self._age_bodies(thread, branch, clock, until)
+
+    def _age_bodies(self, thread: str, branch: str, now: float, until: float) -> None:
+        """A branch was touched: its body stays as long as its cache entry does, and what is older goes."""
+        if self._writes_bodies:  # the next process makes the ask of a gap that is long over
+            return
+        self._bodies.keep_until(thread, branch, until)
+        self._bodies.drop_past(now)
 
     def last_body(self, thread: str, branch: str) -> bytes | None:
         with self._file.reading() as db:
@@ -280,6 +294,7 @@ class SqliteStore:
         self._file.compact()
 
     def sweep_ages(self, now: float) -> None:
+        self._bodies.drop_past(now)
         with self._file.writing() as db:
             self._expire(db, now)
 
@@ -287,11 +302,7 @@ class SqliteStore:
         """Let go of old threads, claims and contents; what a thread that is in use replays is not old."""
         # A thread that no request has dated yet starts to age now.
         db.execute("UPDATE thread SET used_at = ? WHERE used_at = ?", (now, UNDATED))
-        _erase(
-            db,
-            "thread IN (SELECT thread FROM thread WHERE used_at <= ?)",
-            (now - self._limits.thread_ttl_s,),
-        )
+        _erase(db, "thread IN (SELECT thread FROM thread WHERE used_at <= ?)", (now - self._limits.thread_ttl_s,))
         db.execute("DELETE FROM claim WHERE until <= ?", (now,))
         before = now - self._limits.payload_ttl_s
         old = (
