@@ -11,6 +11,7 @@ from cg.sweep.removal import EXPAND_TOOL
 from cg.sweep.values import Usage
 
 Block = dict[str, Any]
+_NAMED = b"message_"  # in the name of each event that holds usage, and of one that does not
 _SUMMED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
@@ -143,7 +144,7 @@ class UsageWatch:
 
     def feed(self, piece: bytes) -> None:
         """Look at decoded bytes; what cannot be followed is given up in silence."""
-        if self._is_lost:
+        if self._is_lost or (_NAMED not in piece and self._parser.is_whole(piece)):
             return
         try:
             for event in self._parser.feed(piece):

@@ -6,7 +6,8 @@ last word on usage is the sum. If it does, or anything fails, what was held leav
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 
 from cg.gateway import sse
@@ -21,6 +22,7 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 PING_EVERY_S = 10.0  # while an inner call has not begun to answer: clients may count seconds without a byte
 _NUMBERED = (b"content_block_start", b"content_block_delta", b"content_block_stop")
 _USAGE = (b"message_start", b"message_delta")
+_TELLS = re.compile(rb"message_|content_block_start|error")  # names after which a stream may go on differently
 
 
 def is_stream(headers: Headers) -> bool:
@@ -74,7 +76,7 @@ class Stream:
                 if isinstance(error, UpstreamError):
                     raise
                 raise Cut("undecodable", is_reset=False) from error
-            message = of_events(self._events) if self._held else Message()
+            message = of_events(_one_by_one(self._events)) if self._held else Message()
             calls = self._recovery.to_answer(message, self._rounds)
             if calls:
                 async for out in self._wait_for(message, calls):
@@ -123,6 +125,11 @@ class Stream:
     def _take(self, part: bytes) -> Iterator[bytes]:
         """What leaves now that these bytes have come."""
         if self._is_blind:
+            yield part
+            return
+        if self._is_plain and not self._is_holding and self._parser.is_whole(part) and not _TELLS.search(part):
+            if not self._is_passing:
+                self._events.append(sse.Event(part))  # several, read one by one if the reply has to be
             yield part
             return
         try:
@@ -198,3 +205,9 @@ class Stream:
             self._numbers[index] = self._delivered
             self._delivered += 1
         return sse.write(kind.decode(), {**data, "index": self._numbers.get(index, index)})
+
+
+def _one_by_one(lumps: Iterable[sse.Event]) -> Iterator[sse.Event]:
+    """The events in what may be several at a time."""
+    for lump in lumps:
+        yield from sse.Parser().feed(lump.raw)
