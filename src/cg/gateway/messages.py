@@ -28,9 +28,10 @@ from cg.gateway.upstream import Reply, Upstream, UpstreamError
 from cg.gateway.watching import watched
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
-from cg.sweep.values import Usage
+from cg.sweep.values import Branch, Identity, Usage
 
 log = logging.getLogger("cg.gateway")
+Carried = tuple[Identity, ...]
 REFUSALS = (400, 413)  # rule 11: what a body of ours could be to blame for
 MAX_BEHIND = 256  # pieces of work behind replies; past it a figure is lost rather than memory
 
@@ -67,8 +68,9 @@ class Messages:
     async def handle(self, inbound: Inbound) -> Outbound:
         """The answer to a Messages request. Raises an UpstreamError if there is none."""
         turn = await self._turns.take(inbound, self.timers.gap, self._asker(inbound))
-        self._told(turn)
         headers = acceptable(outgoing(inbound.headers))
+        # Once the request is on its way and this task waits for its reply: nobody waits for figures.
+        asyncio.get_running_loop().call_soon(self._told, turn)
         turn, reply = await self._send(turn, headers)
         try:
             return await self._answer(turn, reply, headers)
@@ -83,7 +85,8 @@ class Messages:
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 
     async def settle(self) -> None:
-        """Wait for what is still being written behind replies."""
+        """Wait for what is still being written behind requests and replies."""
+        await self._turns.written()
         await self._behind.settle()
 
     async def close(self) -> None:
@@ -137,11 +140,15 @@ class Messages:
             self._turns.pass_by(turn.thread)
         sent = None if branch is None else (branch, turn.inbound.body)
         try:
-            await self._turns.run(lambda: self._sweep.revoke(turn.thread, carries, turn.now, sent=sent))
+            await self._turns.run(lambda: self._revoke(turn.thread, carries, turn.now, sent))
         except Exception as error:
             log.error("removals were not revoked: %s", type(error).__name__)
             self._events.fault(Fault.STORE)
             self._turns.pass_by(turn.thread)
+
+    def _revoke(self, thread: str, carries: Carried, now: float, sent: tuple[Branch, bytes] | None) -> None:
+        with self._turns.holding(thread):  # after the turn itself has been written down
+            self._sweep.revoke(thread, carries, now, sent=sent)
 
     # -- back --------------------------------------------------------------------------------------------------------
 

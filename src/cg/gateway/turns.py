@@ -2,34 +2,36 @@
 budget.
 
 Only our own work is serialised and measured, never the upstream's time: a question to the model in the middle of a turn
-lets the thread's lock go and stops the watch.
+lets the thread's lock go and stops the watch. What leaves is handed over as soon as it is known; the worker then writes
+down that it did, before the thread's next request has its turn.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from cg.gateway.clock import Clock
 from cg.gateway.events import Events, Fault, Stage
 from cg.gateway.exchange import Inbound
 from cg.gateway.identity import Naming
+from cg.gateway.jobs import Answer, Job, Pause, Spell, Watch
 from cg.gateway.locks import Locks
+from cg.gateway.workers import Workers
 from cg.sweep.asker import Asker
 from cg.sweep.config import Config
 from cg.sweep.drivers import Gap, Sweep, Swept
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import StoreError
 from cg.sweep.transcript import Transcript, Unreadable
-from cg.sweep.wants import Answer, Failure
 
 T = TypeVar("T")
 WORKERS = 8  # a turn takes a millisecond or two, so these wait for the disk, if for anything
 ASKING_WORKERS = 32  # where a turn itself asks the model, a worker waits for it
-SHORTEST_LOOK_S = 0.01
+SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.01, 0.25
 MAX_PASSED_BY = 1024  # threads whose changes were refused for good
 
 
@@ -62,60 +64,29 @@ def as_it_came(inbound: Inbound, now: float, reason: Reason) -> Turn:
     return Turn(inbound, "", None, Swept(inbound.body, TurnReport.of(reason)), now)
 
 
-@dataclass(slots=True)
-class Job:
-    """One request in a worker's hands. The loop reads it while the worker writes it: single words, each set once."""
-
-    inbound: Inbound
-    asker: Asker | None
-    gaps: Callable[[str], Gap]
-    started: float = field(default_factory=time.monotonic)
-    transcript: Transcript | None = None
-    thread: str | None = None
-    is_wanted: bool = True
-    asked_s: float = 0.0  # of its time, spent waiting for the model
-    asking_since: float | None = None
-
-    def wanted(self) -> bool:
-        return self.is_wanted
-
-    def own_s(self) -> float:
-        """Seconds of our own work and waiting, so far."""
-        now, since = time.monotonic(), self.asking_since
-        return now - self.started - self.asked_s - (now - since if since is not None else 0.0)
-
-
-class Pause:
-    """An asker that lets a lock go, and stops a job's watch, for as long as the model takes."""
-
-    def __init__(self, asker: Asker, job: Job, lock: Any) -> None:
-        self._asker, self._job, self._lock = asker, job, lock
-
-    def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
-        job = self._job
-        job.asking_since = time.monotonic()
-        self._lock.release()
-        try:
-            return self._asker.ask(body, timeout_s)
-        finally:
-            self._lock.acquire()
-            since, job.asking_since = job.asking_since, None
-            job.asked_s += time.monotonic() - since
-
-
 class Turns:
     """Runs the sweep for a gateway. For use from one event loop."""
 
     def __init__(
-        self, sweep: Sweep, naming: Naming, events: Events, clock: Clock, *, config: Config, budget_s: float
+        self,
+        sweep: Sweep,
+        naming: Naming,
+        events: Events,
+        clock: Clock,
+        *,
+        config: Config,
+        budget_s: float,
+        ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sweep, self._naming, self._events, self._clock = sweep, naming, events, clock
-        self._budget_s = budget_s
+        self._budget_s, self._ticks = budget_s, ticks
+        self._moved_on = ticks()  # when a worker was last done with a job
+        self._at_work: set[Answer] = set()  # whose turns are not written down yet
         self._passed_by: OrderedDict[str, None] = OrderedDict()
         self._asks = config.judge == "model" and config.ask == "on-request"
         self._threads, self._bodies = Locks(), Locks()
-        self._workers = ThreadPoolExecutor(ASKING_WORKERS if self._asks else WORKERS, "cg-turn")
-        self._spare = ThreadPoolExecutor(2, "cg-spare")  # never waits for a store, so it is there when those all do
+        self._workers = Workers(ASKING_WORKERS if self._asks else WORKERS, "cg-turn")
+        self._spare = Workers(2, "cg-spare")  # never waits for a store, so it is there when those all do
 
     @property
     def asks(self) -> bool:
@@ -129,32 +100,32 @@ class Turns:
             self._passed_by.popitem(last=False)
 
     async def take(self, inbound: Inbound, gaps: Callable[[str], Gap], asker: Asker | None = None) -> Turn:
-        """What to send for a request; within the budget, or the last frozen form. `gaps` tells of a thread how the gap
-        before its request was used."""
-        job = Job(inbound, asker, gaps)
-        future = asyncio.wrap_future(self._workers.submit(self._turn, job))
+        """What to send for a request; within the budget, or the last frozen form. It is to be sent at once: writing it
+        down waits for that. `gaps` tells of a thread how the gap before its request was used."""
+        job = Job(inbound, asker, gaps, Watch(self._ticks))
         try:
-            turn = await self._within_budget(future, job)
-        except BaseException as error:
-            job.is_wanted = False  # the worker stops at its next step: what it would decide was not sent
-            future.add_done_callback(_look_away)
-            if not isinstance(error, Exception):
-                raise
+            turn = await self._within_budget(job, self._turn)
+            if job.answer is not None:  # once whoever awaits the turn has sent it, and waits for something else
+                job.answer.loop.call_soon(job.answer.gone)
+        except Exception as error:
             self._events.fault(Fault.WATCHDOG if isinstance(error, TimeoutError) else Fault.SWEEP)
             turn = await self._last_form(job)
-        if turn.swept.fault is not None:
-            self._events.fault(Fault.STORE if isinstance(turn.swept.fault, StoreError) else Fault.SWEEP)
-        self._events.took(Stage.SWEEP, job.own_s())
+        self._faulty(turn.swept.fault)
+        self._events.took(Stage.SWEEP, job.watch.ours_s())
         return turn
 
     async def measured(self, inbound: Inbound) -> Turn:
         """The body that would be sent now in place of one that is only to be counted: nothing is decided for it."""
-        future = asyncio.wrap_future(self._workers.submit(self._measured, inbound))
         try:
-            return await asyncio.wait_for(future, self._budget_s)
+            return await self._within_budget(Job(inbound, None, _no_gap, Watch(self._ticks)), self._measured)
         except Exception as error:
             self._events.fault(Fault.WATCHDOG if isinstance(error, TimeoutError) else Fault.SWEEP)
             return as_it_came(inbound, self._clock.now(), Reason.FAULT)
+
+    async def written(self) -> None:
+        """Wait until the turns that have left are written down."""
+        while self._at_work:
+            await asyncio.sleep(SHORTEST_LOOK_S)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do something in a worker thread."""
@@ -167,9 +138,25 @@ class Turns:
     def close(self) -> None:
         """Take no more work; what is under way ends by itself."""
         for pool in (self._workers, self._spare):
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.close()
 
     # -- in a worker -------------------------------------------------------------------------------------------------
+
+    def _work(self, job: Job, work: Callable[[Job], Turn], answer: Answer) -> None:
+        """Do it, and hand over what came of it, unless that was done on the way."""
+        try:
+            if not job.is_wanted:
+                return
+            job.watch.enter(Spell.OWN)
+            turn = work(job)
+            if not answer.give(turn):
+                # In what came after it was handed over.
+                answer.loop.call_soon_threadsafe(self._faulty, turn.swept.fault)
+        except Exception as error:
+            answer.fail(error)
+        finally:
+            self._moved_on = self._ticks()
+            self._at_work.discard(answer)
 
     def _turn(self, job: Job) -> Turn:
         transcript = self._read(job.inbound.body)
@@ -186,15 +173,24 @@ class Turns:
             return self._swept(job, transcript, thread)
 
     def _swept(self, job: Job, transcript: Transcript, thread: str) -> Turn:
+        job.watch.enter(Spell.WAITING)
         with self._threads.holding(thread) as lock:
+            job.watch.enter(Spell.OWN)
             now = self._clock.now()
+
+            def leave(swept: Swept) -> None:
+                if job.answer is not None:
+                    job.answer.give(Turn(job.inbound, thread, transcript, swept, now))
+                    job.answer.wait_until_gone()
+
             asker = Pause(job.asker, job, lock) if job.asker is not None and self._asks else None
             swept = self._sweep.process(
-                transcript, thread, now, asker=asker, settled=job.gaps(thread), is_wanted=job.wanted
+                transcript, thread, now, asker=asker, settled=job.gaps(thread), is_wanted=job.wanted, leave=leave
             )
         return Turn(job.inbound, thread, transcript, swept, now)
 
-    def _measured(self, inbound: Inbound) -> Turn:
+    def _measured(self, job: Job) -> Turn:
+        inbound = job.inbound
         transcript = self._read(inbound.body)
         now = self._clock.now()
         if transcript is None or transcript.server_thread:
@@ -212,16 +208,36 @@ class Turns:
 
     # -- on the loop -------------------------------------------------------------------------------------------------
 
-    async def _within_budget(self, future: "asyncio.Future[Turn]", job: Job) -> Turn:
-        while (left := self._budget_s - job.own_s()) > 0:
-            done, _ = await asyncio.wait({future}, timeout=max(left, SHORTEST_LOOK_S))
-            if done:
-                return future.result()
-        raise TimeoutError
+    async def _within_budget(self, job: Job, work: Callable[[Job], Turn]) -> Turn:
+        """What a worker makes of a job. Raises TimeoutError once it is out of time."""
+        answer = job.answer = Answer(asyncio.get_running_loop())
+        self._at_work.add(answer)
+        self._look(job, answer)
+        self._workers.do(partial(self._work, job, work, answer))
+        try:
+            return await answer.future
+        except BaseException:
+            job.is_wanted = False  # the worker stops at its next step: what it would decide was not sent
+            raise
+        finally:
+            answer.timer.cancel()
+
+    def _look(self, job: Job, answer: Answer) -> None:
+        """End a job that is out of time; else look again when it would be."""
+        left = job.watch.left_s(self._budget_s, self._moved_on)
+        if left <= 0:
+            answer.end(TimeoutError())
+        else:
+            again = min(max(left, SHORTEST_LOOK_S), LONGEST_LOOK_S)
+            answer.timer = answer.loop.call_later(again, self._look, job, answer)
+
+    def _faulty(self, fault: Exception | None) -> None:
+        if fault is not None:
+            self._events.fault(Fault.STORE if isinstance(fault, StoreError) else Fault.SWEEP)
 
     async def _last_form(self, job: Job) -> Turn:
         """What was decided before, made without the store; the client's bytes if even that takes too long."""
-        future = asyncio.wrap_future(self._spare.submit(self._frozen, job))
+        future = asyncio.wrap_future(self._spare.submit(partial(self._frozen, job)))
         try:
             return await asyncio.wait_for(future, self._budget_s)
         except Exception:
@@ -235,7 +251,5 @@ class Turns:
         return Turn(job.inbound, thread, transcript, self._sweep.frozen(transcript, thread), self._clock.now())
 
 
-def _look_away(future: "Future[Any] | asyncio.Future[Any]") -> None:
-    """Nobody waits for it any more; its exception, if any, has been counted as the watchdog's."""
-    if not future.cancelled():
-        future.exception()
+def _no_gap(thread: str) -> Gap:
+    return lambda branch: None

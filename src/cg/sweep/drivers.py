@@ -62,6 +62,10 @@ def always() -> bool:
     return True
 
 
+def ignored(swept: "Swept") -> None:
+    """Nobody waits for the turn before it is remembered."""
+
+
 class AsyncAsker(Protocol):
     """An asker for an event loop."""
 
@@ -90,11 +94,13 @@ class Sweep:
         asker: Asker | None = None,
         settled: Settled | Gap | None = None,
         is_wanted: Callable[[], bool] = always,
+        leave: Callable[["Swept"], object] = ignored,
     ) -> Swept:
         """The body to send in place of `body`, which may have been read already. Never raises for content: on a fault
         of ours the last frozen form leaves if it is known, else the client's bytes. `settled` is how the gap before it
         was used, for the report. Once `is_wanted` says no, nothing new is decided or remembered, and the turn counts
-        as a fault. Raises ValueError for a `now` that is no moment, as all calls here do."""
+        as a fault. `leave` is told the turn as soon as every marker in its body resolves, before it is remembered; what
+        fails after that is in the returned `fault`. Raises ValueError for a `now` that is no moment, as all calls do."""
         moment(now)
         try:
             transcript = self.read(body) if isinstance(body, bytes) else body
@@ -105,7 +111,7 @@ class Sweep:
             state = self.state(thread)
             steps = self.core.turn(transcript, state, now, sent=self._sent(thread, state, transcript, now))
             turn = self._drive(steps, thread, now, asker, is_wanted)
-            return self._finish(thread, turn, now, settled, is_wanted)
+            return self._finish(thread, turn, now, settled, is_wanted, leave)
         except Exception as error:
             return self._fail_open(transcript, thread, error)
 
@@ -306,21 +312,28 @@ class Sweep:
         now: float,
         settled: Settled | Gap | None,
         is_wanted: Callable[[], bool] = always,
+        leave: Callable[[Swept], object] = ignored,
     ) -> Swept:
         """Remember the turn; the body leaves even if that fails, since every marker in it resolves already."""
         if not is_wanted():
             raise Abandoned("turn")
         if callable(settled):
             settled = settled(turn.branch.branch) if turn.branch else None
-        report = self._after(turn.report, settled) if settled else turn.report
-        turn = replace(turn, report=report)
+        if settled:
+            turn = replace(turn, report=self._after(turn.report, settled))
+        leave(Swept.of(turn))
         try:
             self._decide(thread, turn.changes, now)
         except StoreError as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
             return self._counted(thread, turn)
+        except Exception as error:
+            if leave is ignored:
+                raise
+            log.error("a turn was not remembered: %s", type(error).__name__)
+            return self._counted(thread, turn, error)  # it has left: no other form of it can
         try:
-            self._store.turned(thread, report, turn.changes.branch, turn.changes.sent)
+            self._store.turned(thread, turn.report, turn.changes.branch, turn.changes.sent)
         except Exception as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
         return Swept.of(turn)
