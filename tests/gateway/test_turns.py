@@ -2,18 +2,25 @@
 
 import asyncio
 import sys
+import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 pytest.importorskip("httpcore2")
 
 from sweeping import sweep_of
-from wired import ALL_SPENT, ASKED, VERDICTS, WORK, Live, Talk, live
+from wired import ALL_SPENT, ASKED, VERDICTS, WORK, Live, Talk, inbound, live, read_out, until
 
 from cg.gateway.events import Fault
+from cg.gateway.turns import WORKERS
 from cg.sweep.drivers import REMEMBERED_THREADS
 from cg.sweep.ledger import Reason
+from cg.sweep.store_memory import MemoryStore
+from cg.sweep.values import Thread
 
 SLOW_ASK = {
     "name": "ask",
@@ -80,6 +87,103 @@ def test_many_requests_of_one_thread_at_one_time_are_all_served() -> None:
             assert len(gateway.store.load(thread).branches) == 24
             assert len(gateway.recorder.turns) == 24 and not gateway.recorder.faults[Fault.WATCHDOG]
             assert len(gateway.messages._turns._threads) == 0
+
+    asyncio.run(session())
+
+
+class Crowded(MemoryStore):
+    """A store at which each request waits until it is let through, itself and no other in its place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[threading.Event] = []
+        self._is_open = False
+        self._lock_of_held = threading.Lock()
+
+    def load(self, thread: str) -> Thread:
+        gate = threading.Event()
+        with self._lock_of_held:
+            if not self._is_open:
+                self.held.append(gate)
+            else:
+                gate.set()
+        assert gate.wait(60)
+        return super().load(thread)
+
+    def let_through(self, *, stay_open: bool = False) -> None:
+        """Those that wait now may go on; with `stay_open` all that come later too."""
+        with self._lock_of_held:
+            gates, self.held, self._is_open = self.held, [], stay_open
+        for gate in gates:
+            gate.set()
+
+
+class Ticks:
+    """A clock that is set, and knows how often the loop has looked at it."""
+
+    def __init__(self) -> None:
+        self.at, self.looks = 0.0, 0
+        self._loop = threading.get_ident()
+
+    def __call__(self) -> float:
+        self.looks += threading.get_ident() == self._loop
+        return self.at
+
+
+@asynccontextmanager
+async def crowd(n: int) -> AsyncIterator[tuple[Live, Crowded, Ticks, list[asyncio.Task[Any]]]]:
+    """New conversations that arrive together, as many as there are workers at the store, by a clock that is set."""
+    store, ticks = Crowded(), Ticks()
+    async with live([WORK], store=store, budget_ms=2000) as gateway:
+        turns = gateway.messages._turns
+        turns._ticks, turns._moved_on = ticks, 0.0
+        sent = [asyncio.create_task(asked(gateway, f"session {i}")) for i in range(n)]
+        try:
+            await until(lambda: len(store.held) == WORKERS)
+            yield gateway, store, ticks, sent
+        finally:
+            store.let_through(stay_open=True)
+
+
+async def asked(gateway: Live, session: str) -> Any:
+    """A request and its answer, whatever is still being written down then."""
+    return await read_out(await gateway.messages.handle(inbound(Talk().body(), x_cg_session=session)))
+
+
+async def pass_time(ticks: Ticks, seconds: float, n: int) -> None:
+    """Set the clock on, and wait until each of `n` requests that wait has been looked at by it."""
+    ticks.at += seconds
+    seen = ticks.looks
+    await until(lambda: ticks.looks >= seen + 2 * n)
+
+
+def test_a_crowd_of_new_conversations_trips_no_watchdog() -> None:
+    """64 at once: each is within its own budget, and the last ones wait for six budgets while the others are served."""
+
+    async def session() -> None:
+        async with crowd(8 * WORKERS) as (gateway, store, ticks, sent):
+            for round_n in range(8):
+                left = 8 - round_n
+                await pass_time(ticks, 1.5, left * WORKERS)
+                store.let_through()
+                if left > 1:
+                    await until(lambda: len(store.held) == WORKERS)
+            assert {answer.status for answer in await asyncio.gather(*sent)} == {200}
+            assert not gateway.recorder.faults
+            assert {turn.reason for turn in gateway.recorder.turns} == {Reason.NOTHING_JUDGED}
+
+    asyncio.run(session())
+
+
+def test_a_crowd_before_a_store_that_hangs_waits_for_one_budget() -> None:
+    """Those that wait behind others do not wait for longer than those: nothing moves on."""
+
+    async def session() -> None:
+        async with crowd(3 * WORKERS) as (gateway, _, ticks, sent):
+            ticks.at += 2.5
+            assert {answer.status for answer in await asyncio.gather(*sent)} == {200}
+            assert gateway.recorder.faults == {Fault.WATCHDOG: 3 * WORKERS}
+            assert {turn.reason for turn in gateway.recorder.turns} == {Reason.FAULT}
 
     asyncio.run(session())
 

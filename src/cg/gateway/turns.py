@@ -81,7 +81,7 @@ class Turns:
         self._sweep, self._naming, self._events, self._clock = sweep, naming, events, clock
         self._budget_s, self._ticks = budget_s, ticks
         self._moved_on = ticks()  # when a worker was last done with a job
-        self._at_work: set[Answer] = set()  # whose turns are not written down yet
+        self._unwritten: set[Answer] = set()  # whose turns have left and are not written down yet
         self._passed_by: OrderedDict[str, None] = OrderedDict()
         self._asks = config.judge == "model" and config.ask == "on-request"
         self._threads, self._bodies = Locks(), Locks()
@@ -124,7 +124,7 @@ class Turns:
 
     async def written(self) -> None:
         """Wait until the turns that have left are written down."""
-        while self._at_work:
+        while self._unwritten:
             await asyncio.sleep(SHORTEST_LOOK_S)
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -156,7 +156,7 @@ class Turns:
             answer.fail(error)
         finally:
             self._moved_on = self._ticks()
-            self._at_work.discard(answer)
+            self._unwritten.discard(answer)
 
     def _turn(self, job: Job) -> Turn:
         transcript = self._read(job.inbound.body)
@@ -180,6 +180,7 @@ class Turns:
 
             def leave(swept: Swept) -> None:
                 if job.answer is not None:
+                    self._unwritten.add(job.answer)
                     job.answer.give(Turn(job.inbound, thread, transcript, swept, now))
                     job.answer.wait_until_gone()
 
@@ -211,7 +212,6 @@ class Turns:
     async def _within_budget(self, job: Job, work: Callable[[Job], Turn]) -> Turn:
         """What a worker makes of a job. Raises TimeoutError once it is out of time."""
         answer = job.answer = Answer(asyncio.get_running_loop())
-        self._at_work.add(answer)
         self._look(job, answer)
         self._workers.do(partial(self._work, job, work, answer))
         try:
