@@ -18,7 +18,7 @@ from cg.gateway.exchange import first
 from cg.gateway.upstream import UpstreamError
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Ending, Usage
+from cg.sweep.values import Ending, Thread, Usage
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
 
@@ -414,6 +414,25 @@ def test_tokens_are_counted_of_what_would_be_sent() -> None:
             usage = (await gateway.post(body)).message["usage"]
             total = sum(usage[k] for k in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
             assert counted == total
+
+    asyncio.run(session())
+
+
+@pytest.mark.parametrize("calls", [0, 3], ids=["opening", "resumed"])
+@pytest.mark.parametrize("top", [{}, {"tools": []}], ids=["with tools", "without"])
+def test_a_count_that_comes_before_the_first_request_is_of_that_request(calls: int, top: dict[str, Any]) -> None:
+    """Our tool is counted where the request will carry it, and nowhere else; the thread is none the wiser."""
+
+    async def session() -> None:
+        async with live([WORK]) as gateway:
+            body = Talk(top=top).calls(calls).body()
+            counted = json.loads((await gateway.count(body)).body)["input_tokens"]
+            (thread,) = gateway.sweep._known
+            assert gateway.store.load(thread) == Thread()
+            usage = (await gateway.post(body)).message["usage"]
+            total = sum(usage[k] for k in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+            assert counted == total
+            assert (DECLARATION in gateway.bodies()[-1]) == (not calls and not top)
 
     asyncio.run(session())
 

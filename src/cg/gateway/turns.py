@@ -199,7 +199,7 @@ class Turns:
         thread = self._naming.thread(inbound.headers, transcript)
         if thread in self._passed_by:
             return as_it_came(inbound, now, Reason.BYPASSED)
-        return Turn(inbound, thread, transcript, self._sweep.frozen(transcript, thread, stored=True), now)
+        return Turn(inbound, thread, transcript, self._sweep.counted(transcript, thread, now), now)
 
     def _read(self, body: bytes) -> Transcript | None:
         try:

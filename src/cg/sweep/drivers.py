@@ -124,11 +124,14 @@ class Sweep:
         """A body as it came, counted as a turn that ended for this reason."""
         return self._counted(thread, Turn(body, TurnReport.of(reason)))
 
-    def frozen(self, transcript: Transcript, thread: str, *, stored: bool = False) -> Swept:
-        """Only what was decided before, from memory: reads no store, writes none, counts nothing. With `stored` the
-        store is read, for a body that is only to be measured."""
-        known = self.state(thread) if stored else self._known.get(thread)
+    def frozen(self, transcript: Transcript, thread: str) -> Swept:
+        """Only what was decided before, from memory: reads no store, writes none, counts nothing."""
+        known = self._known.get(thread)
         return Swept.of(self.core.frozen_form(transcript, known) if known else untouched(transcript, Reason.FAULT))
+
+    def counted(self, transcript: Transcript, thread: str, now: float) -> Swept:
+        """What would be sent now, for a body that is only to be measured: decides, writes and counts nothing."""
+        return Swept.of(self.core.counted_form(transcript, self.state(thread), now))
 
     async def process_async(
         self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None, settled: Settled | None = None

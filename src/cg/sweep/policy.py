@@ -105,6 +105,15 @@ class Core:
         body, report = self._rewrite(work, declaration), self._report(work, Reason.FAULT)
         return Turn(body, report, carries=carried(work), declares=declaration is not None)
 
+    def counted_form(self, transcript: Transcript, thread: Thread, now: float) -> Turn:
+        """What would leave now but for new removals: also a thread's first request would carry our tool."""
+        if thread.declaration is None and transcript.has_tools and not transcript.server_thread:
+            where = place(transcript, thread, now)
+            phase = self._phase(transcript, thread, where, now)
+            if where.standing is not Standing.RETRY and self._opens(transcript, phase):
+                thread = replace(thread, declaration=DECLARATION)
+        return self.frozen_form(transcript, thread)
+
     # -- where the request stands ------------------------------------------------------------------------------------
 
     def _phase(self, transcript: Transcript, thread: Thread, where: Place, now: float) -> Phase:
@@ -296,15 +305,18 @@ class Core:
             return None
         if work.thread.declaration is not None:
             return work.thread.declaration
-        opens = (
-            transcript.ttl_s is not None
-            and self.config.removes
-            and (transcript.assistant_turns == 0 or work.phase in (Phase.COLD, Phase.BROKEN))
-        )
-        if work.fresh or (opens and work.place.standing is not Standing.RETRY):
+        if work.fresh or (self._opens(transcript, work.phase) and work.place.standing is not Standing.RETRY):
             standing: bytes = yield Declare(DECLARATION)
             return standing
         return None
+
+    def _opens(self, transcript: Transcript, phase: Phase) -> bool:
+        """Whether a thread that has not declared our tool declares it with this body, whatever it removes."""
+        return (
+            transcript.ttl_s is not None
+            and self.config.removes
+            and (transcript.assistant_turns == 0 or phase in (Phase.COLD, Phase.BROKEN))
+        )
 
     def _rewrite(self, work: Work, declaration: bytes | None) -> bytes:
         """The client's bytes with the removed strings, our tool, and the spare breakpoint in their places."""
