@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from cg.gateway.exchange import first
 from cg.gateway.upstream import UpstreamError
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
+from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.values import Ending, Thread, Usage
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
@@ -269,6 +271,29 @@ def test_rule_11_a_thread_that_is_refused_for_our_tool_alone_is_left_alone() -> 
                 assert answer.status == 200 and gateway.bodies()[-1] == body
             assert gateway.recorder.resents == [400]
             assert gateway.recorder.turns[-1].reason is Reason.BYPASSED
+
+    asyncio.run(session())
+
+
+def test_rule_11_a_thread_that_is_left_alone_is_so_after_a_restart(tmp_path: Path) -> None:
+    """The refusal is kept with the thread: another process declares nothing in it either, and counts none."""
+
+    async def session() -> None:
+        path, talk = tmp_path / "cg.db", Talk()
+        with SqliteStore(path, bodies_in_memory=True) as store:
+            async with live([WORK], store=store) as gateway:
+                fail_next(gateway, 400, marked=True)
+                await gateway.post(talk.body())
+                with SqliteStore(path, bodies_in_memory=True) as again:
+                    async with live([WORK], store=again, up=gateway.up) as other:
+                        body = talk.say("Hello?").body(system="another: the prefix is lost, so the tool might come in")
+                        counted = json.loads((await other.count(body)).body)["input_tokens"]
+                        usage = (await other.post(body)).message["usage"]
+                        assert other.bodies()[-1] == body and not other.recorder.resents
+                        assert counted == usage["input_tokens"] + usage["cache_creation_input_tokens"]
+                        assert other.recorder.turns[-1].reason is Reason.BYPASSED
+                        await other.post(Talk().body(), x_claude_code_session_id="another")
+                        assert DECLARATION in other.bodies()[-1]
 
     asyncio.run(session())
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from cg.errors import CgError
+from cg.shape import content_key
 from cg.sweep import recovery
 from cg.sweep.asker import Asker
 from cg.sweep.asking import Asked
@@ -30,6 +31,8 @@ from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze
 log = logging.getLogger("cg.sweep")
 T = TypeVar("T")
 REMEMBERED_THREADS = 256  # last known states, for a store that stops answering in mid-session
+# Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
+REFUSED = content_key("the provider refuses the declaration of cg_expand")
 NOBODY = Failure("no asker", asker=False)
 
 
@@ -109,6 +112,8 @@ class Sweep:
             return self.passed(body, thread, Reason.UNREADABLE)
         try:
             state = self.state(thread)
+            if REFUSED in state.expanded:
+                return self.passed(transcript.body, thread, Reason.BYPASSED)
             steps = self.core.turn(transcript, state, now, sent=self._sent(thread, state, transcript, now))
             turn = self._drive(steps, thread, now, asker, is_wanted)
             return self._finish(thread, turn, now, settled, is_wanted, leave)
@@ -127,11 +132,20 @@ class Sweep:
     def frozen(self, transcript: Transcript, thread: str) -> Swept:
         """Only what was decided before, from memory: reads no store, writes none, counts nothing."""
         known = self._known.get(thread)
-        return Swept.of(self.core.frozen_form(transcript, known) if known else untouched(transcript, Reason.FAULT))
+        return Swept.of(self._frozen(transcript, known))
+
+    def _frozen(self, transcript: Transcript, known: Thread | None) -> Turn:
+        if known is None or REFUSED in known.expanded:
+            return untouched(transcript, Reason.FAULT)
+        return self.core.frozen_form(transcript, known)
 
     def counted(self, transcript: Transcript, thread: str, now: float) -> Swept:
         """What would be sent now, for a body that is only to be measured: decides, writes and counts nothing."""
-        return Swept.of(self.core.counted_form(transcript, self.state(thread), now))
+        state = self.state(thread)
+        refused = REFUSED in state.expanded
+        return Swept.of(
+            untouched(transcript, Reason.BYPASSED) if refused else self.core.counted_form(transcript, state, now)
+        )
 
     async def process_async(
         self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None, settled: Settled | None = None
@@ -219,7 +233,10 @@ class Sweep:
         self, thread: str, identities: tuple[Identity, ...], now: float, *, sent: tuple[Branch, bytes] | None = None
     ) -> None:
         """End removals for good: the provider refused a body that carried them and took the original, which is what
-        the branch has sent then."""
+        the branch has sent then. With none in that body it was our tool that was refused: the thread is left alone from
+        then on, by every process."""
+        if not identities:
+            self._store.expand_mark(thread, REFUSED)
         self._commit(thread, Changes(ended=tuple((i, Ending.REVOKED) for i in identities)), moment(now))
         if sent is not None:
             self._store.keep_body(thread, sent[0].branch, sent[1])
@@ -399,7 +416,7 @@ class Sweep:
         log.error("fault in the sweep: %s", type(error).__name__)
         known = self._known.get(thread)
         try:
-            turn = self.core.frozen_form(transcript, known) if known else untouched(transcript, Reason.FAULT)
+            turn = self._frozen(transcript, known)
         except Exception as again:
             log.error("fault in replaying: %s", type(again).__name__)
             turn = untouched(transcript, Reason.FAULT)
