@@ -7,6 +7,7 @@ loopback name even when it resolves to one (DNS rebinding), and it cannot hide i
 import hmac
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from cg.gateway.events import Refusal
@@ -43,7 +44,7 @@ class Access:
         if needs_token or not self.is_loopback:
             return Denied(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
         host = first(headers, b"host") or b""
-        if not is_loopback_name(host_name(host)):
+        if not _names_this_machine(host):
             return Denied(Refusal.HOST, 421, "the host header is not a loopback name; a token is needed for others")
         if _is_foreign(headers, host, is_own):
             return Denied(Refusal.ORIGIN, 403, "requests from another web origin are refused")
@@ -71,6 +72,11 @@ def _is_of_the_web(origin: bytes) -> bool:
     if not mark:
         return True
     return scheme in (b"http", b"https") and not is_loopback_name(host_name(rest))
+
+
+@lru_cache(maxsize=16)  # a machine has a few names, and each client sends the same one with every request
+def _names_this_machine(host: bytes) -> bool:
+    return is_loopback_name(host_name(host))
 
 
 def host_name(host: bytes) -> str:

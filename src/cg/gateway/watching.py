@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 
-from cg.gateway.decoding import Decoder, Undecodable
+from cg.gateway.decoding import Decoder, Plain, Undecodable
 from cg.gateway.replies import Message, UsageWatch, of_json
 from cg.gateway.streams import is_stream
 from cg.gateway.upstream import Reply, UpstreamError
@@ -30,9 +30,13 @@ async def watched(reply: Reply, decoder: Decoder | None, done: Told, cut: Told) 
 class _Watch:
     def __init__(self, decoder: Decoder | None) -> None:
         self._decoder = decoder
+        self._is_plain = isinstance(decoder, Plain)  # most are, and a piece then costs no iterator
 
     def look(self, piece: bytes) -> None:
         """Read what can be read; after a piece that cannot, nothing more."""
+        if self._is_plain:
+            self.take(piece)
+            return
         if self._decoder is None:
             return
         try:
