@@ -29,6 +29,7 @@ CALLS = [
     "unpend",
     "declare",
     "touch",
+    "turned",
     "learn",
     "keep_body",
     "last_body",
