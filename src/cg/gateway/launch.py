@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from cg.gateway import collector
 from cg.gateway.build import build
 from cg.gateway.cli import BASE_URL
 from cg.gateway.server import Server, listen, serve, url_of
@@ -33,7 +34,8 @@ def serve_until_stopped(settings: Settings, say: Callable[[str], None] = print) 
         gateway = build(settings)
         listener = listen(settings.listen)
         server = Server(gateway.app, settings, gateway.events.refused)
-        await serve(server, listener, lambda: say(f"listening on {url_of(listener)}, upstream {settings.upstream}"))
+        with collector.patient():
+            await serve(server, listener, lambda: say(f"listening on {url_of(listener)}, upstream {settings.upstream}"))
         return 0
 
     with asyncio.Runner(loop_factory=event_loop()) as runner:
@@ -56,7 +58,8 @@ def run_behind(settings: Settings, command: Sequence[str], environment: Mapping[
         await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         try:
-            return await _child(command, child_environment(environment, url_of(listener)), serving)
+            with collector.patient():
+                return await _child(command, child_environment(environment, url_of(listener)), serving)
         finally:
             server.stop()
             await serving
