@@ -8,11 +8,12 @@ import threading
 import pytest
 from sweeping import START, Judge, encoded, history, removed_at_cold, sweep_of
 
-from cg.sweep.drivers import Sweep, Swept
+from cg.sweep.drivers import Sweep
 from cg.sweep.idle import Settled
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
+from cg.sweep.swept import Swept
 from cg.sweep.values import Usage
 from cg.sweep.wants import Answer, Failure
 

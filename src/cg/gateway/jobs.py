@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cg.gateway.exchange import Inbound
 from cg.sweep.asker import Asker
-from cg.sweep.drivers import Gap
+from cg.sweep.swept import Gap
 from cg.sweep.transcript import Transcript
 from cg.sweep.wants import Answer as Said
 from cg.sweep.wants import Failure

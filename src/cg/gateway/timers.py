@@ -17,10 +17,11 @@ from cg.gateway.exchange import Headers
 from cg.gateway.turns import Turn, Turns
 from cg.gateway.upstream import Upstream
 from cg.sweep.config import Config
-from cg.sweep.drivers import Gap, Sweep
+from cg.sweep.drivers import Sweep
 from cg.sweep.idle import Settled, due_at
 from cg.sweep.ledger import Reason
 from cg.sweep.splice import delete_members, set_member, splice
+from cg.sweep.swept import Gap
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import Unreadable, read
 from cg.sweep.values import Branch

@@ -23,9 +23,10 @@ from cg.gateway.locks import Locks
 from cg.gateway.workers import Workers
 from cg.sweep.asker import Asker
 from cg.sweep.config import Config
-from cg.sweep.drivers import Gap, Sweep, Swept
+from cg.sweep.drivers import Sweep
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import StoreError
+from cg.sweep.swept import Gap, Swept
 from cg.sweep.transcript import Transcript, Unreadable
 
 T = TypeVar("T")

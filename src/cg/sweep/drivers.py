@@ -5,11 +5,10 @@ import logging
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from cg.errors import CgError
 from cg.shape import content_key
 from cg.sweep import recovery
 from cg.sweep.asker import Asker
@@ -23,6 +22,7 @@ from cg.sweep.policy import Core, Turn, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.readings import Readings
 from cg.sweep.store import Store, StoreError
+from cg.sweep.swept import Abandoned, Gap, Swept, always, ignored
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import Transcript, Unreadable, read_sent
 from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
@@ -34,39 +34,6 @@ REMEMBERED_THREADS = 256  # last known states, for a store that stops answering 
 # Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
 REFUSED = content_key("the provider refuses the declaration of cg_expand")
 NOBODY = Failure("no asker", asker=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What to send, and what was done to it."""
-
-    body: bytes
-    report: TurnReport
-    carries: tuple[Identity, ...] = ()  # the removals in the body
-    declares: bool = False  # the body declares our tool
-    branch: Branch | None = None  # the line of history as it now stands; None: not to be continued
-    asked: Asked | None = None  # the adjudication that was made in this turn
-    fault: Exception | None = field(default=None, compare=False)  # ours, when the report's reason is one
-
-    @classmethod
-    def of(cls, turn: Turn, fault: Exception | None = None) -> "Swept":
-        return cls(turn.body, turn.report, turn.carries, turn.declares, turn.branch, turn.changes.asked, fault)
-
-
-class Abandoned(CgError):
-    """Whoever wanted this turn has sent something else in the meantime; nothing more of it is written."""
-
-
-Gap = Callable[[str], Settled | None]  # how the gap before a branch's request was used, for its report
-
-
-def always() -> bool:
-    """A turn that is wanted however long it takes."""
-    return True
-
-
-def ignored(swept: "Swept") -> None:
-    """Nobody waits for the turn before it is remembered."""
 
 
 class AsyncAsker(Protocol):
@@ -97,7 +64,7 @@ class Sweep:
         asker: Asker | None = None,
         settled: Settled | Gap | None = None,
         is_wanted: Callable[[], bool] = always,
-        leave: Callable[["Swept"], object] = ignored,
+        leave: Callable[[Swept], object] = ignored,
     ) -> Swept:
         """The body to send in place of `body`, which may have been read already. Never raises for content: on a fault
         of ours the last frozen form leaves if it is known, else the client's bytes. `settled` is how the gap before it
