@@ -11,8 +11,10 @@ pytest.importorskip("httpcore2")
 from wired import ALL_SPENT, ASKED, HOUR_MARK, VERDICTS, WORK, Live, Talk, live, until
 
 from cg.gateway.events import Fault, Spend, Timer
+from cg.sweep.keep_alive import billed
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
+from cg.sweep.values import Usage
 
 
 async def begun(gateway: Live, talk: Talk, n: int = 14, **headers: str) -> None:
@@ -216,6 +218,7 @@ def test_the_cold_preset_pings_once() -> None:
 
     async def session() -> None:
         async with live([WORK], preset="cold") as gateway:
+            gateway.store.count("older", billed(Usage(fresh=10**8)))  # what this person has paid before covers a loss
             talk = Talk()
             await begun(gateway, talk)
             await gateway.wait(241)
@@ -229,6 +232,20 @@ def test_the_cold_preset_pings_once() -> None:
             assert gateway.recorder.turns[-1].removed == ()
             assert [why for why, _ in gateway.recorder.usages].count(Spend.PING) == 1
             assert gateway.store.totals()["events"]["sweep_pinged"] == 1
+
+    asyncio.run(session())
+
+
+def test_a_ping_whose_loss_is_not_covered_is_not_made() -> None:
+    """At the start nothing was paid yet that a lost ping could be a small share of."""
+
+    async def session() -> None:
+        async with live([WORK], preset="cold") as gateway:
+            await begun(gateway, Talk())
+            before = len(gateway.sent)
+            await gateway.wait(250)
+            assert len(gateway.sent) == before
+            assert gateway.store.totals()["declines"]["econ_ping_not_repaid"] == 1
 
     asyncio.run(session())
 

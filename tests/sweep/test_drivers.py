@@ -184,7 +184,7 @@ CALLS = {
     "settle": lambda sweep, branch, now: sweep.settle("t", branch, now),
     "settle_async": lambda sweep, branch, now: asyncio.run(sweep.settle_async("t", branch, now, asker=None)),
     "remember": lambda sweep, branch, now: sweep.remember("t", branch, Settled(Reason.NO_ASKER), now),
-    "renew": lambda sweep, branch, now: sweep.renew("t", branch, now),
+    "renew": lambda sweep, branch, now: sweep.renew("t", branch, now, Usage(read=1)),
     "expand": lambda sweep, branch, now: sweep.expand("t", "0" * 16, now),
     "revoke": lambda sweep, branch, now: sweep.revoke("t", (), now),
 }

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cg.gateway.asker import WireAsker
 from cg.gateway.clock import Clock
@@ -19,19 +20,19 @@ from cg.gateway.upstream import Upstream
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.idle import Settled, due_at
+from cg.sweep.keep_alive import PING_TTL_S
 from cg.sweep.ledger import Reason
 from cg.sweep.splice import delete_members, set_member, splice
 from cg.sweep.swept import Gap
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import Unreadable, read
-from cg.sweep.values import Branch
+from cg.sweep.values import Branch, Usage
 from cg.sweep.wants import Failure
 
 log = logging.getLogger("cg.gateway")
 MAX_ARMED = 1024  # branches that wait; one holds its request's headers, some 2 KB
 MAX_AT_ONCE = 8  # asks under way
 MAX_GAPS = 1024  # outcomes that wait for the next request of their branch, to be its reason
-PING_TTL_S = 300  # a one-hour entry is renewed by no ping: it was never repaid on recorded sessions
 PING_TIMEOUT_S = 60.0
 ELSEWHERE = frozenset([Reason.SIDE_CALL, Reason.UNREADABLE, Reason.SERVER_THREAD, Reason.TOOL_NAME_TAKEN])
 Name = tuple[str, str]  # thread, branch
@@ -176,7 +177,9 @@ class Timers:
             self._sweep.remember(armed.thread, armed.branch, settled, now)
 
     async def _ping(self, armed: Armed, now: float) -> None:
-        """Read the prefix once, for one token of reply, and wait again if that is allowed."""
+        """Read the prefix once, for one token of reply, if that is worth it, and wait again if that is allowed."""
+        if not await self._turns.run(lambda: self._sweep.is_ping_fair(armed.thread, armed.branch)):
+            return
         body = await self._turns.run(lambda: ping_body(self._sweep.last_sent(armed.thread, armed.branch)))
         if body is None:
             return
@@ -184,9 +187,9 @@ class Timers:
         answer = await asker.ask(body, PING_TIMEOUT_S)
         if asker.is_refused:
             self._events.timer(Timer.CREDENTIAL_REFUSED)
-        if isinstance(answer, Failure) or answer.usage is None or not answer.usage.read:
+        if isinstance(answer, Failure) or answer.usage is None:
             return
-        renewed = await self._turns.run(lambda: self._renew(armed, now))
+        renewed = await self._turns.run(partial(self._renew, armed, now, answer.usage))
         if renewed is None or armed.pings_left <= 1 or self._is_closed or armed.name in self._armed:
             return
         again = replace(
@@ -196,9 +199,9 @@ class Timers:
         self._events.timer(Timer.ARMED)
         self._start(again)
 
-    def _renew(self, armed: Armed, now: float) -> Branch | None:
+    def _renew(self, armed: Armed, now: float, usage: Usage) -> Branch | None:
         with self._turns.holding(armed.thread):
-            return self._sweep.renew(armed.thread, armed.branch, now)
+            return self._sweep.renew(armed.thread, armed.branch, now, usage)
 
 
 def ping_body(sent: bytes | None) -> bytes | None:

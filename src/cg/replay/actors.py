@@ -9,7 +9,7 @@ from cg.replay.policies import Mask
 from cg.replay.reading import Output, Turn, alone
 from cg.replay.row import Row
 from cg.sweep.removal import would_shrink, written_token
-from cg.sweep.values import Identity
+from cg.sweep.values import Identity, Usage
 
 
 class Actor(Protocol):
@@ -21,6 +21,10 @@ class Actor(Protocol):
 
     def turn(self, turn: Turn) -> None:
         """Take the line on to this request."""
+        ...
+
+    def bill(self, usage: Usage) -> None:
+        """What the request cost."""
         ...
 
     def expand(self, tool_use_id: str, at: float) -> None:
@@ -39,6 +43,9 @@ class Untouched:
 
     def turn(self, turn: Turn) -> None:
         self._line.take(turn, {})
+
+    def bill(self, usage: Usage) -> None:
+        return
 
     def expand(self, tool_use_id: str, at: float) -> None:
         raise AssertionError("nothing was removed")
@@ -74,6 +81,9 @@ class Masked:
         changed = [identity.tool_use_id for identity in gone if self._write(identity, turn.index)]
         first = line.rewrite(changed, self._written)
         self._row.prefix_breaks += first is not None and first < old
+
+    def bill(self, usage: Usage) -> None:
+        return
 
     def expand(self, tool_use_id: str, at: float) -> None:
         return

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
 
-from cg.replay.row import TIERS, units_of
+from cg.replay.row import TIERS
 from cg.replay.trace import Trace, cost
+from cg.sweep.economics import units_of
 from cg.sweep.values import Usage
 
 WIDTH, LEFT, RIGHT = 920, 150, 20

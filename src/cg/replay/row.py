@@ -4,16 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from cg.sweep.economics import RELATIVE
+from cg.sweep.economics import units_of
 from cg.sweep.prices import Price, cost_usd
 from cg.sweep.values import Usage
 
 TIERS = ("fresh", "read", "write_5m", "write_1h", "output")
-
-
-def units_of(usage: Usage) -> float:
-    """A call's price in fresh input tokens of its own model, at the usual ratios of the tiers."""
-    return 1e6 * (cost_usd(usage, RELATIVE) or 0.0)
 
 
 @dataclass(slots=True)

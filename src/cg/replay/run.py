@@ -126,6 +126,7 @@ class Run:
         line, row = self.line, self.account.row
         output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
         usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
+        self._actor.bill(usage)
         if n_old and self._last_at is not None and turn.at - self._last_at >= line.ttl_s:
             again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
             row.cold_requests += 1

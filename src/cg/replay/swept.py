@@ -19,16 +19,16 @@ from cg.sweep.config import Config
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
 from cg.sweep.idle import Settled, due_at
+from cg.sweep.keep_alive import PING_TTL_S, billed
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.policy import FREE
 from cg.sweep.prices import PriceTable
 from cg.sweep.removal import EXPAND_TOOL
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.transcript import read
-from cg.sweep.values import Branch, Identity, Phase
+from cg.sweep.values import Branch, Identity, Phase, Usage
 from cg.sweep.window import phase_of
 
-PING_TTL_S = 300  # keep-alive reads pay at five minutes, at one hour none was repaid
 THREAD = "replay"  # a store of its own for each run
 
 # Verdicts that a warm request did not apply are not repaid at a later warm one either: what they would take out stays the
@@ -122,15 +122,21 @@ class Swept:
         """Send the last body once more for one token; False if there is no entry that this could renew."""
         self._catch_up()
         line = self._line
+        assert self._branch is not None
+        if not self._is_ping_fair():
+            return False
         usage = self._account.peek(line.prompt, line.breakpoints(), due)
         if not usage.read:
             return False
-        self._account.call("ping", line.model, line.prompt, line.breakpoints(), due, 1)
-        assert self._branch is not None
-        self._clock = due
-        self._branch = replace(self._branch, clock=due)
-        self._store.touch(THREAD, self._branch)
+        usage = self._account.call("ping", line.model, line.prompt, line.breakpoints(), due, 1)
+        renewed = self._sweep.renew(THREAD, self._branch, due, usage)
+        assert renewed is not None  # nothing else touches the branch
+        self._branch, self._clock = renewed, due
         return True
+
+    def _is_ping_fair(self) -> bool:
+        assert self._branch is not None
+        return self._sweep.is_ping_fair(THREAD, self._branch)
 
     # -- a request -----------------------------------------------------------------------------------------------------
 
@@ -161,7 +167,9 @@ class Swept:
         """Whether the core would leave this request as it stands: warm, on the same line, and nothing points back."""
         if self._branch is None or turn.opens or not turn.messages or self._is_fresh:
             return False
-        if turn.model != self._line.model:
+        if (
+            turn.model != self._line.model or self._branch.asked_at == self._clock
+        ):  # the core counts how a renewed wait ends
             return False
         phase = phase_of(
             now=turn.at,
@@ -237,6 +245,10 @@ class Swept:
         if gone or back:
             self._leaning = {(c.tool, c.path) for i in written if (c := line.calls.get(i.tool_use_id)) and c.path}
         return first
+
+    def bill(self, usage: Usage) -> None:
+        """Take in what a request cost; the bytes per token are fixed here, so nothing else is learnt from it."""
+        self._sweep.note(THREAD, billed(usage))
 
     def expand(self, tool_use_id: str, at: float) -> None:
         """Mark an original as asked for: later copies of it stay whole."""

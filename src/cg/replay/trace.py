@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from cg.replay.reading import Recording
-from cg.replay.row import units_of
 from cg.replay.run import Sent
+from cg.sweep.economics import units_of
 from cg.sweep.values import Usage
 
 

@@ -29,6 +29,11 @@ class Event(StrEnum):
     EXPANDED = "sweep_expanded"  # originals given back on request
     EXPAND_UNRESOLVED = "expand_unresolved"  # expand calls whose id brought nothing back: expired, or never existed
     PINGED = "sweep_pinged"
+    PING_UNITS = "sweep_ping_units"  # price of pings; a unit is one fresh input token
+    PING_GAINED_UNITS = "sweep_ping_gained_units"  # what requests would have cost more had no ping kept their prefix
+    BILLED_UNITS = "sweep_billed_units"  # price of requests, by the provider's usage
+    WAITED = "sweep_waited"  # waits that reached a five-minute lifetime less the window
+    WAITED_RENEWABLE = "sweep_waited_renewable"  # of them: ended past the lifetime, and within one renewed in time
 
 
 class Decline(StrEnum):
@@ -74,6 +79,7 @@ class Decline(StrEnum):
     LATCHED_OFF = "sweep_ask_latched_off"  # two asks of this thread missed the prefix
     TOO_BIG = "sweep_too_big"  # past 90 % of the model's window
     ASK_NOT_REPAID = "econ_ask_not_repaid"
+    PING_NOT_REPAID = "econ_ping_not_repaid"
     PREFIX_REWRITE_NOT_REPAID = "prefix_rewrite_not_repaid"
     DROP_UNAFFORDABLE_PRUNED = "drop_unaffordable_pruned"
     NEWEST_KEPT = "recency_newest_kept"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -14,8 +14,9 @@ from cg.sweep import recovery
 from cg.sweep.asker import Asker
 from cg.sweep.asking import Asked
 from cg.sweep.config import Config
-from cg.sweep.counters import Event
-from cg.sweep.idle import Settled, settle
+from cg.sweep.counters import Decline, Event
+from cg.sweep.idle import Settled, is_ping_fair, settle
+from cg.sweep.keep_alive import billed, pinged
 from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
 from cg.sweep.moments import moment
 from cg.sweep.policy import Core, Turn, untouched
@@ -174,13 +175,22 @@ class Sweep:
         """The body that a branch last sent, if it is still kept."""
         return self._store.last_body(thread, branch.branch)
 
-    def renew(self, thread: str, branch: Branch, now: float) -> Branch | None:
-        """Move a branch's clock after a ping that read its prefix; None if a request has touched it since."""
-        if not self.stands(thread, branch):
+    def is_ping_fair(self, thread: str, branch: Branch) -> bool:
+        """Whether a ping of a branch that is about to expire should be made: it pays by what all waits have shown."""
+        sent, events = read_sent(self.last_sent(thread, branch)), self.totals()["events"]
+        is_fair = sent is not None and is_ping_fair(self.core, sent, self.state(thread), events)
+        if not is_fair:
+            self.note(thread, Tally(declines=Counter({Decline.PING_NOT_REPAID: 1})))
+        return is_fair
+
+    def renew(self, thread: str, branch: Branch, now: float, usage: Usage) -> Branch | None:
+        """Book a ping; where it read the prefix, move its branch's clock. None if it did not, or if a request has
+        touched the branch since."""
+        self.note(thread, pinged(usage))
+        if not usage.read or not self.stands(thread, branch):
             return None
-        renewed = replace(branch, clock=moment(now))
+        renewed = replace(branch, clock=moment(now), asked_at=moment(now))
         self._store.touch(thread, renewed)
-        self.note(thread, Tally(Counter({Event.PINGED: 1})))
         return renewed
 
     def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> recovery.Expansion:
@@ -216,9 +226,14 @@ class Sweep:
         except StoreError as error:
             log.error("events were not counted: %s", type(error).__name__)
 
+    def totals(self) -> Mapping[str, Mapping[str, float]]:
+        """What all threads together have counted, by family and name."""
+        return self._store.totals()
+
     def observe(self, thread: str, usage: Usage, sent_bytes: int) -> None:
-        """Learn from a reply's usage: bytes per token, and whether the provider caches at all."""
+        """Learn from a reply's usage: bytes per token, whether the provider caches at all, and what requests cost."""
         self._store.learn(thread, usage=usage, sent_bytes=sent_bytes)
+        self.note(thread, billed(usage))
 
     def state(self, thread: str) -> Thread:
         """What is remembered of a thread."""

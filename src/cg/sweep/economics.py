@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cg.sweep.prices import ONE_HOUR_S, Price
+from cg.sweep.prices import ONE_HOUR_S, Price, cost_usd
 from cg.sweep.values import Usage
 
 RELATIVE = Price.of(1.0)  # the usual ratios: output 5, read 0.1, write 1.25 (five minutes) and 2 (one hour)
@@ -54,6 +54,11 @@ def rewrite_ratio(ttl_s: int, price: Price = RELATIVE) -> float:
 def p_cold(ttl_s: int) -> float:
     """Chance that a wait which reached ttl - window ends cold."""
     return COLD_1H if ttl_s >= ONE_HOUR_S else COLD_5M
+
+
+def units_of(usage: Usage) -> float:
+    """A call's price in fresh input tokens of its own model, at the usual ratios of the tiers."""
+    return 1e6 * (cost_usd(usage, RELATIVE) or 0.0)
 
 
 def net_worth(removed: float, behind: float, ttl_s: int, turns: float = TURNS_LEFT, price: Price = RELATIVE) -> float:
@@ -115,6 +120,29 @@ def saving_when_free(removed: float, turns: float, ttl_s: int | None, price: Pri
     if ttl_s is None:
         return removed * price.fresh * max(turns, 1.0)
     return removed * (price.write(ttl_s) + price.read * turns)
+
+
+CHANCE_STRENGTH = 20.0  # waits of one's own that weigh as much as the recorded ones; twelve projects did not differ
+
+
+def learnt_chance(prior: float, came: float, of: float, strength: float = CHANCE_STRENGTH) -> float:
+    """A chance after `came` in `of` own trials, drawn towards the `prior` with the weight of `strength` trials."""
+    return (strength * prior + came) / (strength + of)
+
+
+def ping_cost(prefix: float, price: Price = RELATIVE) -> float:
+    """What it costs to send a body again for one token of reply, its prefix being cached."""
+    return prefix * price.read + price.output
+
+
+def ping_worth(
+    prefix: float, removable: float, ttl_s: int, chance: float, turns: float = TURNS_LEFT, price: Price = RELATIVE
+) -> float:
+    """What a ping is expected to be worth: with the `chance` the next request reads `prefix` instead of writing it.
+
+    It then keeps the `removable` tokens too, which a cold request would have been rid of for nothing: that is given up.
+    """
+    return chance * (prefix * (price.write(ttl_s) - price.read) - saving_when_free(removable, turns, ttl_s, price))
 
 
 def ask_cost(prefix: float, fresh: float, reply: float, price: Price = RELATIVE) -> float:

@@ -1,6 +1,6 @@
 """The idle ask: made while the cache is still warm, off the request path, over what the branch last sent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cg.sweep.asking import Asked, adjudicate
@@ -8,6 +8,8 @@ from cg.sweep.counters import Decline
 from cg.sweep.economics import ReplyLength, ask_cost, ask_worth, verdict_tokens
 from cg.sweep.index import build
 from cg.sweep.inventory import Candidate
+from cg.sweep.judge import by_index, recency
+from cg.sweep.keep_alive import is_fair
 from cg.sweep.ledger import AskRow, Reason
 from cg.sweep.policy import MISSES_TO_LATCH, Core, ratio
 from cg.sweep.tally import Tally
@@ -96,3 +98,19 @@ def is_worth_asking(
     verdict = verdict_tokens([ReplyLength(row.offered, row.usage.output) for row in booked if row.model == sent.model])
     cost = ask_cost(prefix, QUESTION_TOKENS + LINE_TOKENS * n, verdict * n)
     return ask_worth(ACCEPTED * offered, branch.ttl_s, prefix=prefix) >= cost
+
+
+def is_ping_fair(core: Core, sent: Transcript, thread: Thread, events: Mapping[str, float]) -> bool:
+    """Whether to renew the entry of a body that was `sent`, by the `events` of all threads (`cg.sweep.keep_alive`)."""
+    return is_fair(len(sent.body) / ratio(thread), _removable(core, sent, thread), events)
+
+
+def _removable(core: Core, sent: Transcript, thread: Thread) -> float:
+    """Tokens that would go if the next request were cold: what the rule would take out, or what was judged already."""
+    config = core.config
+    if config.judge == "model":
+        return sum(pending.tokens for pending in thread.pending.values())
+    found = core.eligible(sent, thread, Tally(), is_to_be_shown=False)
+    if config.judge == "recency":
+        return sum(one.tokens for one in recency(found, config.keep_newest).drops)
+    return sum(one.tokens for one in by_index(found, build(sent, min_later_turns=config.min_later_turns)).drops)

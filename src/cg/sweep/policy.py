@@ -17,6 +17,7 @@ from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.frozen import frozen_in
 from cg.sweep.inventory import Candidate, assemble, eligible
 from cg.sweep.judge import by_index, recency
+from cg.sweep.keep_alive import count_wait
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
 from cg.sweep.removal import DECLARATION, EXPAND_TOOL
@@ -81,6 +82,8 @@ class Core:
         where = place(transcript, thread, now)
         frozen = frozen_in(transcript, thread)
         work = Work(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
+        prefix = transcript.span(where.common - 1)[1] / ratio(thread) if where.common else 0.0
+        count_wait(work.tally, where, now, self.config.window_s, prefix, asks=self.config.judge == "model")
         self._restore(work)
         yield from self._put_back(work)
         yield from self._answer_expansions(work)

@@ -149,8 +149,10 @@ def keep_alive() -> Study:
     asked = paid()
     series = {
         "pings alone": {str(n): pinged(n).at(ttl) for n in (1, 2, 3, 5, 12)},
-        "`cold`, pings": {str(n): cold(pings=n).at(ttl) for n in (0, 1, 2, 3)},
-        "`paid`, pings": {str(n): paid(pings=n).at(ttl) for n in (0, 1, 2, 3)},
+        "`cold`, pings": {str(n): cold(pings=n).at(ttl) for n in (0, 1, 2)},
+        "`cold`, by worth alone": {str(n): replace(cold(pings=n), way="ping by worth", ttl_s=ttl) for n in (1, 2)},
+        "`cold`, always": {str(n): replace(cold(pings=n), way="ping always", ttl_s=ttl) for n in (1, 2, 3)},
+        "`paid`, always": {str(n): replace(paid(pings=n), way="ping always", ttl_s=ttl) for n in (0, 1, 2, 3)},
         "`paid`, asks a gap": {
             "1": asked.at(ttl),
             "2": replace(asked, way="ask 2", ttl_s=ttl),
@@ -161,7 +163,8 @@ def keep_alive() -> Study:
         "keep-alive",
         "Keeping the entry alive, by pings and by asks",
         "How often should an idle entry be renewed, and is an ask a good way to do it?",
-        "`pings` is varied alone, under `cold` and under `paid`; the last series renews by asks. Five-minute entries only: "
+        "`pings` is varied alone, under `cold` and under `paid`; the last series renews by asks. 'always': whenever one is due; "
+        "'by worth alone': without the bound on what pings may lose. Five-minute entries only: "
         "at one hour the sweep sends none. 'after the end' is what the same policy would spend behind the last request of "
         "every recording if nobody came back.",
         "at most",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Literal
 
 from cg.replay.policies import NONE, Mask, Oracle, Policy
@@ -9,14 +10,16 @@ from cg.replay.reading import Recording
 from cg.replay.row import Row
 from cg.replay.run import Run
 from cg.replay.settings import VERDICT_TOKENS, Settings
-from cg.replay.swept import Swept
+from cg.replay.swept import THREAD, Swept
 from cg.sweep.config import Config, load
-from cg.sweep.idle import due_at
+from cg.sweep.counters import Event
+from cg.sweep.idle import due_at, is_ping_fair
 from cg.sweep.inventory import Candidate, assemble
 from cg.sweep.policy import Core
 from cg.sweep.tally import Tally
+from cg.sweep.transcript import read_sent
 
-Way = Literal["", "ask 2", "ask 3", "mixed"]
+Way = Literal["", "ask 2", "ask 3", "mixed", "ping always", "ping by worth"]
 PERFECT, FAIR = Oracle(), Oracle(0.8, 0.1)  # FAIR drops 80 % of the spent outputs and 10 % of the others
 JUDGES = {"perfect": PERFECT, "80/10": FAIR}
 LIFETIMES = {"5 min": 300, "1 h": 3600}
@@ -65,7 +68,7 @@ def cold(**keys: Any) -> Variant:
 
 def pinged(pings: int) -> Variant:
     """Keep-alive reads and nothing else. More than the two that a configuration takes are a study's alone."""
-    return Variant(Config(ask="off", judge="model", pings=pings))
+    return Variant(Config(ask="off", judge="model", pings=pings), way="ping always")
 
 
 # -- ways of driving the sweep that only a study has ---------------------------------------------------------------------
@@ -115,6 +118,35 @@ class SweptMixed(Swept):
         self._sweep.core = MixedCore(self._sweep.core.config, self._sweep.core.prices)
 
 
+class PingingAlways(Swept):
+    """Pings whenever one is due."""
+
+    def _is_ping_fair(self) -> bool:
+        return True
+
+
+class PingingByWorth(Swept):
+    """Pings by the expected worth alone: a loss is covered by a bill without an end."""
+
+    def _is_ping_fair(self) -> bool:
+        assert self._branch is not None
+        sent = read_sent(self._sweep.last_sent(THREAD, self._branch))
+        events = {**self._sweep.totals()["events"], Event.BILLED_UNITS: inf}
+        return sent is not None and is_ping_fair(self._sweep.core, sent, self._sweep.state(THREAD), events)
+
+
+class RunPingingAlways(Run):
+    """A run that asks for no worth."""
+
+    _swept = PingingAlways
+
+
+class RunPingingByWorth(Run):
+    """A run without a bound on what pings may lose."""
+
+    _swept = PingingByWorth
+
+
 class RunAskingAgain(Run):
     """A run that asks twice a gap."""
 
@@ -133,4 +165,11 @@ class RunMixed(Run):
     _swept = SweptMixed
 
 
-WAYS: dict[Way, type[Run]] = {"": Run, "ask 2": RunAskingAgain, "ask 3": RunAskingThrice, "mixed": RunMixed}
+WAYS: dict[Way, type[Run]] = {
+    "": Run,
+    "ask 2": RunAskingAgain,
+    "ask 3": RunAskingThrice,
+    "mixed": RunMixed,
+    "ping always": RunPingingAlways,
+    "ping by worth": RunPingingByWorth,
+}
