@@ -10,6 +10,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from cg.replay.policies import Policy, parse
@@ -31,6 +32,14 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def rss_mb() -> float:
+    """Resident memory now, where /proc tells it."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+    except OSError:
+        return float("nan")
+
+
 def many(sessions: int, turns: int, policies: list[Policy]) -> None:
     """Sessions one after the other: turns a second by policy, and the peak at each tenth."""
     spent = dict.fromkeys(["reading", *(policy.name for policy in policies)], 0.0)
@@ -40,8 +49,11 @@ def many(sessions: int, turns: int, policies: list[Policy]) -> None:
         for policy in policies:
             _, seconds = timed(lambda policy=policy, found=found: run(found, policy, Settings()))
             spent[policy.name] += seconds
-        if (seed + 1) % max(1, sessions // 10) == 0:
-            print(f"{seed + 1:6} sessions, peak {peak_mb():.0f} MB", flush=True)
+        if (seed + 1) % max(1, sessions // 100) == 0:
+            rates = "  ".join(f"{name} {(seed + 1) * turns / seconds:.0f}" for name, seconds in spent.items())
+            print(
+                f"{seed + 1:6} sessions, {rss_mb():.0f} MB now, peak {peak_mb():.0f} MB; turns/s: {rates}", flush=True
+            )
     for name, seconds in spent.items():
         print(f"{name:16} {sessions * turns / seconds:8.0f} turns a second ({seconds:.1f} s)")
 
@@ -67,7 +79,8 @@ def main() -> None:
     parser.add_argument("--lengths", default="50,200,800")
     arguments = parser.parse_args()
     policies = list(parse(arguments.policies.split(",")))
-    by_length([int(n) for n in arguments.lengths.split(",")], policies)
+    if arguments.lengths:
+        by_length([int(n) for n in arguments.lengths.split(",")], policies)
     many(arguments.sessions, arguments.turns, policies)
 
 

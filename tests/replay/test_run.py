@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from recordings import checked
-from replaying import Bodies, policy, recording, session_of
+from replaying import RECORDINGS, Bodies, policy, recording, session_of
 
 from cg.replay.bodies import frame_for
 from cg.replay.hindsight import Label
@@ -14,6 +14,7 @@ from cg.replay.reading import record
 from cg.replay.recording import Step
 from cg.replay.run import EXPAND_CALL_TOKENS, Run, run
 from cg.replay.settings import Settings
+from cg.sweep import keep_alive
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import Usage
 
@@ -154,8 +155,9 @@ def test_an_imperfect_judge_errs_at_its_rates():
     assert run(cold_session(), policy("paid/oracle:0/100"), Settings()).removals == 0
 
 
-def test_a_ping_keeps_the_prefix_through_a_wait_it_spans():
+def test_a_ping_keeps_the_prefix_through_a_wait_it_spans(monkeypatch):
     """One read at ttl - window renews a five-minute entry: a wait of 400 s ends warm, for a tenth of the prefix."""
+    monkeypatch.setattr(keep_alive, "MAX_LOSS", 1.0)
     made = record(session_of(*steps([0] + [5] * 8 + [400])))
     none, row = (run(made, policy(name), Settings()) for name in ("none", "cold"))
     assert row.bills["ping"].calls == 1 and row.bills["ping"].tokens["output"] == 1
@@ -164,8 +166,24 @@ def test_a_ping_keeps_the_prefix_through_a_wait_it_spans():
     assert hour.bills["ping"].calls == 0
 
 
-def test_what_happens_behind_the_end_of_a_log_is_told_apart():
+def test_a_short_session_is_not_pinged():
+    """A lost ping would be a large part of its bill, and what it has paid so far covers none."""
+    made = record(session_of(*steps([0] + [5] * 8 + [400])))
+    assert run(made, policy("cold"), Settings()).bills["ping"].calls == 0
+
+
+@pytest.mark.parametrize("ttl_s", [None, 300])
+def test_cold_makes_no_recording_dearer_by_one_per_cent(ttl_s):
+    """Its pings and its declared tool together, on every shared recording."""
+    for name in RECORDINGS:
+        found = recording(name)
+        none, row = (run(found, policy(which), Settings(ttl_s=ttl_s)) for which in ("none", "cold"))
+        assert row.total.units <= 1.01 * none.total.units, name
+
+
+def test_what_happens_behind_the_end_of_a_log_is_told_apart(monkeypatch):
     """Nobody knows how long the last wait was: its asks and pings are on no bill, and reported beside it."""
+    monkeypatch.setattr(keep_alive, "MAX_LOSS", 1.0)
     made = record(session_of(*steps([0] + [5] * 13)))
     for name, calls in (("cold", 1), ("paid/oracle", 1), ("none", 0)):
         row = run(made, policy(name), Settings())

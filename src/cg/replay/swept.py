@@ -18,10 +18,11 @@ from cg.replay.row import Row
 from cg.sweep.config import Config
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
+from cg.sweep.growing import Growing
 from cg.sweep.idle import Settled, due_at
 from cg.sweep.keep_alive import PING_TTL_S, billed
 from cg.sweep.ledger import Reason, TurnReport
-from cg.sweep.policy import FREE
+from cg.sweep.policy import FREE, Core
 from cg.sweep.prices import PriceTable
 from cg.sweep.removal import EXPAND_TOOL
 from cg.sweep.store_memory import MemoryStore
@@ -67,6 +68,8 @@ class Swept:
         self._store = MemoryStore()
         self._store.learn(THREAD, bytes_per_token=bytes_per_token)
         self._sweep = Sweep(config, self._store, prices=prices)
+        # One conversation is seen over and over: its indexes, as the client sends it and as it left, grow with it.
+        self._sweep.core = Core(config, prices, index=Growing(), sent_index=Growing())
         self._ratio, self._every_turn = bytes_per_token, every_turn
         self.asker: HindsightAsker | FolderAsker | None = None
         self.now = 0.0  # of the ask that is being answered

@@ -47,12 +47,12 @@ def place(transcript: Transcript, thread: Thread, now: float) -> Place:
     if extended:
         longest = max(extended, key=lambda b: (len(b.chain), b.clock))
         return Place(Standing.EXTENDS, longest, len(longest.chain) // DIGEST_BYTES, longest.head != head)
-    shared = [_common(b.chain, transcript.chain) for b in thread.branches]
+    shared = [common_messages(b.chain, transcript.chain) for b in thread.branches]
     nearest = max(range(len(shared)), key=lambda i: (shared[i], thread.branches[i].clock))
     return Place(Standing.OPENS, None, shared[nearest], thread.branches[nearest].head != head)
 
 
-def _common(a: bytes, b: bytes) -> int:
+def common_messages(a: bytes, b: bytes) -> int:
     """Messages that two chains share; digests are cumulative, so one comparison decides all that stand before it."""
     if a[:DIGEST_BYTES] != b[:DIGEST_BYTES]:  # another conversation, as most branches of a busy thread are
         return 0

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cg.sweep.config import Config
 from cg.sweep.economics import net_worth
-from cg.sweep.index import build
+from cg.sweep.index import Index
 from cg.sweep.inventory import Candidate
 from cg.sweep.transcript import Transcript
 from cg.sweep.values import Identity, Pending, Phase
@@ -13,10 +13,9 @@ LOST = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})
 
 
 def rescue(
-    waiting: Sequence[Candidate], pending: Mapping[Identity, Pending], transcript: Transcript
+    waiting: Sequence[Candidate], pending: Mapping[Identity, Pending], index: Index
 ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
     """(still spent, rescued): an output that anything written since its verdict refers to is needed after all."""
-    index = build(transcript)
     kept: list[Candidate] = []
     rescued: list[Candidate] = []
     for candidate in waiting:

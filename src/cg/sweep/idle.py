@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from cg.sweep.asking import Asked, adjudicate
 from cg.sweep.counters import Decline
 from cg.sweep.economics import ReplyLength, ask_cost, ask_worth, verdict_tokens
-from cg.sweep.index import build
 from cg.sweep.inventory import Candidate
 from cg.sweep.judge import by_index, recency
 from cg.sweep.keep_alive import is_fair
@@ -66,7 +65,7 @@ def settle(
     if not is_worth_asking(core, sent, inventory, branch, thread, booked):
         tally.decline(Decline.ASK_NOT_REPAID)
         return Settled(Reason.ASK_NOT_REPAID, tally=tally)
-    asked = yield from adjudicate(sent, sent, inventory, build(sent), core.config)
+    asked = yield from adjudicate(sent, sent, inventory, core.sent_index(sent), core.config)
     tally.add(asked.tally)
     pending = tuple(Pending(c.text.identity, c.tokens, now, sent.n_messages, "") for c in asked.drops)
     clock = now if asked.read_prefix else branch.clock
@@ -113,4 +112,6 @@ def _removable(core: Core, sent: Transcript, thread: Thread) -> float:
     found = core.eligible(sent, thread, Tally(), is_to_be_shown=False)
     if config.judge == "recency":
         return sum(one.tokens for one in recency(found, config.keep_newest).drops)
-    return sum(one.tokens for one in by_index(found, build(sent, min_later_turns=config.min_later_turns)).drops)
+    return sum(
+        one.tokens for one in by_index(found, core.sent_index(sent, min_later_turns=config.min_later_turns)).drops
+    )

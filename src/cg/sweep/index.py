@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 from cg.references import items
 from cg.sweep.transcript import ToolText, Transcript
@@ -70,6 +70,12 @@ class Index:
         """Whether any message from index `message` on used what the output introduced."""
         found = self.records.get(identity)
         return found is not None and found.last_reference is not None and found.last_reference >= message
+
+
+class Build(Protocol):
+    """Makes the index of a transcript."""
+
+    def __call__(self, transcript: Transcript, *, min_later_turns: int = ...) -> Index: ...
 
 
 @dataclass(slots=True)

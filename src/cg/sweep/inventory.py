@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from cg.sweep.config import Config
@@ -65,12 +66,20 @@ def shown(text: str, limit: int) -> str:
 
 def telling_argument(arguments: bytes) -> str:
     """The argument that best tells a call from others of its tool, cut at 90 characters; empty where there is none."""
+    return _remembered(arguments) if len(arguments) <= SHORT_ARGUMENTS else _telling(arguments)
+
+
+def _telling(arguments: bytes) -> str:
     value: Any = decoded_arguments(arguments)
     if isinstance(value, dict):
         for name in TELLING:
             if isinstance(value.get(name), str) and value[name].strip():
                 return shown(value[name], CUT)
     return next((shown(text, CUT) for text in strings(value) if text.strip()), "")
+
+
+SHORT_ARGUMENTS = 512  # bytes, as most calls have; an edit's can be as long as its file
+_remembered = lru_cache(maxsize=4096)(_telling)  # each ask names all calls of its conversation again; 4 MB at the most
 
 
 def locators(transcript: Transcript, wanted: set[str]) -> dict[str, str]:

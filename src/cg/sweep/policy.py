@@ -7,7 +7,7 @@ asynchronous one, the pipe, the replay and the gateway all run the same rules.
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
-from cg.sweep import due, index, recovery
+from cg.sweep import due, recovery
 from cg.sweep.applying import answered, apply, payload_of, substitute
 from cg.sweep.asking import Asked, adjudicate
 from cg.sweep.branches import Place, Standing, advanced, place
@@ -15,6 +15,7 @@ from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.frozen import frozen_in
+from cg.sweep.index import Build, build
 from cg.sweep.inventory import Candidate, assemble, eligible
 from cg.sweep.judge import by_index, recency
 from cg.sweep.keep_alive import count_wait
@@ -71,9 +72,10 @@ def untouched(transcript: Transcript, reason: Reason) -> Turn:
 class Core:
     """The rules of one configuration; holds no state of any thread."""
 
-    def __init__(self, config: Config, prices: PriceTable) -> None:
+    def __init__(self, config: Config, prices: PriceTable, *, index: Build = build, sent_index: Build = build) -> None:
         self.config = config
         self.prices = prices
+        self.index, self.sent_index = index, sent_index  # of what clients send, and of what has left
 
     def turn(self, transcript: Transcript, thread: Thread, now: float, *, sent: bytes | None = None) -> Steps[Turn]:
         """One request. `sent` is what the branch last sent, for a judge that is asked in the request itself."""
@@ -229,7 +231,7 @@ class Core:
             if config.judge == "recency":
                 judged = recency(candidates, config.keep_newest)
             else:
-                judged = by_index(candidates, index.build(work.transcript, min_later_turns=config.min_later_turns))
+                judged = by_index(candidates, self.index(work.transcript, min_later_turns=config.min_later_turns))
             work.tally.events.update(judged.events)
             work.tally.declines.update(judged.declines)
             return judged.drops or Reason.NOTHING_SPENT
@@ -239,7 +241,7 @@ class Core:
             return Reason.WAITING
         if not config.rescue:
             return tuple(candidates)
-        kept, rescued = due.rescue(candidates, work.thread.pending, work.transcript)
+        kept, rescued = due.rescue(candidates, work.thread.pending, self.index(work.transcript))
         work.tally.event(Event.RESCUED, len(rescued))
         work.unpend += [c.text.identity for c in rescued]
         return kept or Reason.NOTHING_SPENT
@@ -261,7 +263,7 @@ class Core:
         inventory = self.inventory(offered, work.tally)
         if not inventory:
             return Reason.BELOW_INVENTORY
-        work.asked = yield from adjudicate(seen, work.transcript, inventory, index.build(work.transcript), self.config)
+        work.asked = yield from adjudicate(seen, work.transcript, inventory, self.index(work.transcript), self.config)
         work.tally.add(work.asked.tally)
         return work.asked.drops or work.asked.reason
 
