@@ -89,9 +89,11 @@ class Growing(Mapping[Identity, Record]):
         return message
 
     def _speak(self, spoken: frozenset[bytes], i: int) -> None:
-        for item in (spoken - self._uses.keys()) & self._known:
-            if found := sorted(place for place, held in self._place.values() if item in held):
-                self._carries[item] = found
+        first = (spoken - self._uses.keys()) & self._known  # used for the first time: who holds it was not noted
+        for place, held in self._place.values() if first else ():
+            if not first.isdisjoint(held):
+                for item in first & held:
+                    insort(self._carries.setdefault(item, []), place)
         for item in spoken:
             insort(self._uses.setdefault(item, []), i)
 
