@@ -57,8 +57,10 @@ def body(frame: Frame, messages: Sequence[bytes], *, ttl_s: int | None) -> bytes
     """
     if not messages or not messages[-1].startswith(b'{"role":"user","content":['):
         raise ValueError("a request ends in a user message")
-    last = _marked(messages[-1], len(LAST_BLOCK_ENDS), ttl_s)
-    return b"".join((head(frame, ttl_s), b",".join((*messages[:-1], last)), b"]}"))
+    last = _marked(messages[-1], len(LAST_BLOCK_ENDS), ttl_s) + b"]}"
+    if len(messages) == 1:
+        return head(frame, ttl_s) + last
+    return b",".join((head(frame, ttl_s) + messages[0], *messages[1:-1], last))  # the body is copied once
 
 
 @lru_cache(maxsize=32)  # every request of a session begins with the same bytes

@@ -26,7 +26,6 @@ from cg.sweep.policy import FREE, Core
 from cg.sweep.prices import PriceTable
 from cg.sweep.removal import EXPAND_TOOL
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.transcript import read
 from cg.sweep.values import Branch, Identity, Phase, Usage
 from cg.sweep.window import phase_of
 
@@ -244,7 +243,7 @@ class Swept:
         if state.declaration is not None and line.declaration is None:
             line.declare(state.declaration)
         if written and (gone or back or turn.opens or line.spare is None):
-            line.mark_spare(read(body))
+            line.mark_spare(self._sweep.read(body))
         if gone or back:
             self._leaning = {(c.tool, c.path) for i in written if (c := line.calls.get(i.tool_use_id)) and c.path}
         return first

@@ -25,7 +25,7 @@ from cg.sweep.readings import Readings
 from cg.sweep.store import Store, StoreError
 from cg.sweep.swept import Abandoned, Gap, Swept, always, ignored
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import Transcript, Unreadable, read_sent
+from cg.sweep.transcript import Transcript, Unreadable
 from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
 from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
 
@@ -93,6 +93,14 @@ class Sweep:
         Unreadable."""
         return self._readings.read(body)
 
+    def read_sent(self, thread: str, branch: Branch) -> Transcript | None:
+        """The transcript of what a branch last sent; None if it is not kept, or was damaged where it lay."""
+        sent = self.last_sent(thread, branch)
+        try:
+            return self.read(sent) if sent else None
+        except Unreadable:
+            return None
+
     def passed(self, body: bytes, thread: str, reason: Reason) -> Swept:
         """A body as it came, counted as a turn that ended for this reason."""
         return self._counted(thread, Turn(body, TurnReport.of(reason)))
@@ -135,9 +143,8 @@ class Sweep:
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
         moment(now)
-        sent = self._store.last_body(thread, branch.branch)
         booked = tuple(self._store.rows(thread))
-        steps = settle(self.core, read_sent(sent), self.state(thread), branch, now, booked=booked)
+        steps = settle(self.core, self.read_sent(thread, branch), self.state(thread), branch, now, booked=booked)
         settled = self._drive(steps, thread, now, asker)
         self._settled(thread, branch, settled, now)
         return settled
@@ -145,8 +152,7 @@ class Sweep:
     async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
         """As `settle`, but nothing is written: `remember` does that, when the caller may write."""
         moment(now)
-        sent = await asyncio.to_thread(self._store.last_body, thread, branch.branch)
-        transcript = await asyncio.to_thread(read_sent, sent)
+        transcript = await asyncio.to_thread(self.read_sent, thread, branch)
         state = await asyncio.to_thread(self.state, thread)
         booked = await asyncio.to_thread(lambda: tuple(self._store.rows(thread)))
         steps = settle(self.core, transcript, state, branch, now, booked=booked)
@@ -177,7 +183,7 @@ class Sweep:
 
     def is_ping_fair(self, thread: str, branch: Branch) -> bool:
         """Whether a ping of a branch that is about to expire should be made: it pays by what all waits have shown."""
-        sent, events = read_sent(self.last_sent(thread, branch)), self.totals()["events"]
+        sent, events = self.read_sent(thread, branch), self.totals()["events"]
         is_fair = sent is not None and is_ping_fair(self.core, sent, self.state(thread), events)
         if not is_fair:
             self.note(thread, Tally(declines=Counter({Decline.PING_NOT_REPAID: 1})))

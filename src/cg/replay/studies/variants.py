@@ -17,7 +17,6 @@ from cg.sweep.idle import due_at, is_ping_fair
 from cg.sweep.inventory import Candidate, assemble
 from cg.sweep.policy import Core
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import read_sent
 
 Way = Literal["", "ask 2", "ask 3", "mixed", "ping always", "ping by worth"]
 PERFECT, FAIR = Oracle(), Oracle(0.8, 0.1)  # FAIR drops 80 % of the spent outputs and 10 % of the others
@@ -130,7 +129,7 @@ class PingingByWorth(Swept):
 
     def _is_ping_fair(self) -> bool:
         assert self._branch is not None
-        sent = read_sent(self._sweep.last_sent(THREAD, self._branch))
+        sent = self._sweep.read_sent(THREAD, self._branch)
         events = {**self._sweep.totals()["events"], Event.BILLED_UNITS: inf}
         return sent is not None and is_ping_fair(self._sweep.core, sent, self._sweep.state(THREAD), events)
 
