@@ -192,10 +192,10 @@ class Sweep:
     def renew(self, thread: str, branch: Branch, now: float, usage: Usage) -> Branch | None:
         """Book a ping; where it read the prefix, move its branch's clock. None if it did not, or if a request has
         touched the branch since."""
+        renewed = replace(branch, clock=moment(now), asked_at=now)
         self.note(thread, pinged(usage))
         if not usage.read or not self.stands(thread, branch):
             return None
-        renewed = replace(branch, clock=moment(now), asked_at=moment(now))
         self._store.touch(thread, renewed)
         return renewed
 
