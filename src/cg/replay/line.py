@@ -22,6 +22,7 @@ class Line:
     def __init__(self, frame: Frame, ttl_s: int, bytes_per_token: float) -> None:
         self.frame, self.ttl_s, self._bytes_per_token = frame, ttl_s, bytes_per_token
         self.messages: list[Message] = []
+        self._texts: list[bytes] = []  # of the messages, as the client sends them
         self.sent: list[bytes] = []
         self._parts: list[Sequence[Part]] = []  # of each sent message
         self.places: dict[str, int] = {}  # tool_use id -> message that holds its result
@@ -69,7 +70,8 @@ class Line:
 
     def _open(self, messages: Sequence[Message], written: Written) -> None:
         before = self.sent
-        self.messages, self.sent, self._parts, self.places, self.calls, self.spare = [], [], [], {}, {}, None
+        self.messages, self._texts, self.sent, self._parts = [], [], [], []
+        self.places, self.calls, self.spare = {}, {}, None
         texts = [rewritten(message, written) for message in messages]
         shared = next((i for i, (a, b) in enumerate(zip(before, texts, strict=False)) if a != b), len(before))
         shared = min(shared, len(texts))
@@ -82,6 +84,7 @@ class Line:
         self.places.update((output.identity.tool_use_id, n) for output in message.outputs)
         self.calls.update((call.id, call) for call in message.calls)
         self.messages.append(message)
+        self._texts.append(message.json)
         self.sent.append(text)
         self._parts.append(message.parts if text is message.json else parts_of(text))
         if not in_prompt:
@@ -129,7 +132,7 @@ class Line:
 
     def client_body(self) -> bytes:
         """The request as the client sends it."""
-        return body(self.frame, [message.json for message in self.messages], ttl_s=self.ttl_s)
+        return body(self.frame, self._texts, ttl_s=self.ttl_s)
 
     def sent_body(self) -> bytes:
         """The request as it leaves."""
@@ -138,9 +141,9 @@ class Line:
             messages[self.spare[0]] = self.spare[1]
         return body(replace(self.frame, tools=self._tools()), messages, ttl_s=self.ttl_s)
 
-    def outputs(self) -> Iterable[tuple[int, Output]]:
-        """(message, output) of all tool outputs of the history, in order."""
-        return ((n, output) for n, message in enumerate(self.messages) for output in message.outputs)
+    def outputs(self, first: int = 0) -> Iterable[Output]:
+        """The tool outputs of the history from message `first` on, in order."""
+        return (output for n in range(first, len(self.messages)) for output in self.messages[n].outputs)
 
 
 def rewritten(message: Message, written: Written) -> bytes:

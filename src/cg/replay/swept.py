@@ -78,6 +78,7 @@ class Swept:
         self._settled: Settled | None = None
         self._is_fresh = False  # verdicts came in that no request has looked at
         self._written: dict[Identity, bytes] = {}
+        self._n_offered = 0  # messages whose outputs a rule has had before it
         self._leaning: set[tuple[str, str]] = set()  # (tool, path) of removed reads: a notice may point at them
 
     @property
@@ -152,6 +153,7 @@ class Swept:
         self._catch_up()
         was_live = self._branch is not None and turn.at - self._clock < self._line.ttl_s
         old = 0 if turn.opens else len(self._line.messages)
+        self._n_offered = min(self._n_offered, old)
         self._line.take(turn, self._written)
         body = self._line.client_body()
         self._expect_ask(turn.at, turn.index)
@@ -226,7 +228,8 @@ class Swept:
             self._offered(turn.index)
         elif report.phase in FREE:
             floor = self._config.min_tokens * self._ratio
-            offered = (o.identity for _, o in self._line.outputs() if o.size_bytes >= floor)
+            first, self._n_offered = self._n_offered, len(self._line.messages)  # the rest was offered before
+            offered = (o.identity for o in self._line.outputs(first) if o.size_bytes >= floor)
             self._outcomes.offer((i.tool_use_id for i in offered if i not in self._written), turn.index)
 
     def _follow(self, turn: Turn, report: TurnReport, body: bytes) -> int | None:

@@ -16,10 +16,10 @@ from cg.sweep.asking import Asked
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.idle import Settled, is_ping_fair, settle
-from cg.sweep.keep_alive import billed, pinged
+from cg.sweep.keep_alive import billed, is_covered, pinged
 from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
 from cg.sweep.moments import moment
-from cg.sweep.policy import Core, Turn, untouched
+from cg.sweep.policy import Core, Turn, ratio, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.readings import Readings
 from cg.sweep.store import Store, StoreError
@@ -183,8 +183,11 @@ class Sweep:
 
     def is_ping_fair(self, thread: str, branch: Branch) -> bool:
         """Whether a ping of a branch that is about to expire should be made: it pays by what all waits have shown."""
-        sent, events = self.read_sent(thread, branch), self.totals()["events"]
-        is_fair = sent is not None and is_ping_fair(self.core, sent, self.state(thread), events)
+        state, events = self.state(thread), self.totals()["events"]
+        size = len(self.last_sent(thread, branch) or b"")
+        # Most are refused by what the totals say alone, before the body is looked into.
+        sent = self.read_sent(thread, branch) if is_covered(size / ratio(state), events) else None
+        is_fair = sent is not None and is_ping_fair(self.core, sent, state, events)
         if not is_fair:
             self.note(thread, Tally(declines=Counter({Decline.PING_NOT_REPAID: 1})))
         return is_fair

@@ -59,14 +59,17 @@ def count_wait(tally: Tally, where: Place, now: float, window_s: float, prefix: 
             tally.event(Event.PING_GAINED_UNITS, round(prefix * (RELATIVE.write(PING_TTL_S) - RELATIVE.read)))
 
 
+def is_covered(prefix: float, events: Mapping[str, float]) -> bool:
+    """Whether one more lost ping over `prefix` tokens, with the pings so far less what they brought, is within bounds."""
+    lost = events.get(Event.PING_UNITS, 0) - events.get(Event.PING_GAINED_UNITS, 0)
+    return lost + ping_cost(prefix) <= MAX_LOSS * events.get(Event.BILLED_UNITS, 0)
+
+
 def is_fair(prefix: float, removable: float, events: Mapping[str, float]) -> bool:
     """Whether a ping over `prefix` tokens, of which `removable` would go at a cold request, should be made.
 
-    Two conditions, both by the counts in `events`: its expected worth covers its price, and if it is lost the pings so
-    far, less what they brought, have cost no more than their share of the bill.
+    Its expected worth, by the waits counted in `events`, covers its price, and its loss is covered.
     """
-    price = ping_cost(prefix)
     chance = learnt_chance(RENEWAL_5M, events.get(Event.WAITED_RENEWABLE, 0), events.get(Event.WAITED, 0))
-    lost = events.get(Event.PING_UNITS, 0) - events.get(Event.PING_GAINED_UNITS, 0)
-    is_covered = lost + price <= MAX_LOSS * events.get(Event.BILLED_UNITS, 0)
-    return is_covered and ping_worth(prefix, removable, PING_TTL_S, chance) >= price
+    is_paying = ping_worth(prefix, removable, PING_TTL_S, chance) >= ping_cost(prefix)
+    return is_paying and is_covered(prefix, events)

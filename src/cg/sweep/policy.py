@@ -193,6 +193,10 @@ class Core:
         still = self._standstill(work)
         if still is not None:
             return still
+        if (
+            self.config.judge != "model" and work.phase not in FREE
+        ):  # a rule removes nothing there: nothing is looked at
+            return Reason(work.phase.value)
         waits = self.config.judge == "model" and self.config.ask != "on-request"
         candidates = self._candidates(work, waiting=waits)
         if not candidates:
@@ -226,8 +230,6 @@ class Core:
         """What the configured judge calls spent, or the reason why it was not heard in this turn."""
         config = self.config
         if config.judge != "model":
-            if work.phase not in FREE:
-                return Reason(work.phase.value)
             if config.judge == "recency":
                 judged = recency(candidates, config.keep_newest)
             else:
