@@ -66,6 +66,8 @@ def table(labels: dict[str, list[str]]) -> str:
             right[shape.kind.value] += shape.kind.value in labels[key]
     total, total_bytes = count.total(), size.total()
     rows = [
+        "# The kinds of recorded outputs",
+        "",
         f"{total:,} tool outputs, {total_bytes:,} bytes; {looked.total()} distinct outputs read by hand, "
         f"{right.total()} of them rightly named.",
         "",

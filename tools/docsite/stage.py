@@ -1,0 +1,73 @@
+"""Sources of the site: the pages of docs/ beside the pages and pictures that are made from the code."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import cg
+from docsite import api, codes, commands, configuration, imports
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(cg.__file__).parent
+
+
+# files from elsewhere that pages link to: where they stand in the repository, and on the site
+TAKEN = {
+    "bench/README.md": "bench/README.md",
+    "bench/shape_kinds.md": "bench/shape_kinds.md",
+    "tests/data/verdicts/README.md": "verdict-rules.md",
+}
+LINK = re.compile(r"(?<=\]\()([^)\s#:]+\.md)(?=[#)])")
+REST = "REST"  # in the index's tree: pages that it names nowhere
+
+
+def lay(into: Path) -> None:
+    """Write all sources into a folder, which is emptied before."""
+    shutil.rmtree(into, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", into)
+    for there in sorted(into.rglob("*.md")):
+        here = Path("docs") / there.relative_to(into)
+        there.write_text(relinked(there.read_text("utf-8"), here), "utf-8")
+    for name, text in made().items():
+        path = into / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    index = into / "index.md"
+    index.write_text(with_rest(index.read_text("utf-8"), sorted(path.stem for path in into.glob("*.md"))), "utf-8")
+
+
+def made() -> dict[str, str]:
+    """The pages and pictures that are made, and those that are taken from elsewhere, by their place on the site."""
+    serve = commands.subcommands(commands.parsers()["cg-proxy"])["serve"]
+    return {
+        "reference/configuration.md": configuration.page(serve),
+        "reference/commands.md": commands.page(),
+        "reference/codes.md": codes.page(),
+        **api.pages(),
+        "imports.svg": imports.picture(PACKAGE),
+        **{to: relinked((ROOT / name).read_text("utf-8"), Path(name)) for name, to in TAKEN.items()},
+    }
+
+
+def relinked(text: str, here: Path) -> str:
+    """A page whose links to files that are taken from elsewhere lead to their places on the site."""
+
+    def moved(match: re.Match[str]) -> str:
+        aim = os.path.normpath(here.parent / match[1])
+        if aim not in TAKEN and not aim.startswith("docs"):
+            return match[1]
+        return os.path.relpath(place(Path(aim)), place(here).parent)
+
+    return LINK.sub(moved, text)
+
+
+def place(path: Path) -> Path:
+    """Where a file of the repository stands on the site."""
+    return Path(TAKEN[path.as_posix()]) if path.as_posix() in TAKEN else path.relative_to("docs")
+
+
+def with_rest(index: str, pages: list[str]) -> str:
+    """The index with all pages in its tree: those that it does not name stand in one place, by name."""
+    named = set(index.split())
+    return index.replace(REST, "\n".join(page for page in pages if page not in named and page != "index"))
