@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
-from cg.gateway import events
+from cg.gateway import events, words
 from cg.sweep import counters, ledger, values
 from docsite.commands import parsers, subcommands
 from docsite.configuration import code, table
@@ -26,6 +26,8 @@ SETS: tuple[tuple[str, str, type[StrEnum]], ...] = (
     ("Life of an idle ask", "Label `what` of `cg_timers_total`.", events.Timer),
     ("What calls are for", "Label `for` of `cg_tokens_total` and `cg_model_calls_total`.", events.Spend),
 )
+
+WORDS = {**words.REASONS, **words.FAULTS, **words.OUTCOMES, **words.ASKS}  # as the page and the doctor say it
 
 
 def page() -> str:
@@ -54,7 +56,9 @@ def _sets() -> Iterator[str]:
     for heading, what, members in SETS:
         said = comments(members)
         yield f"## {heading}\n\n{what}\n"
-        yield table(["code", "meaning"], ([code(m.value), said.get(m.name) or _plain(m)] for m in members))
+        yield table(
+            ["code", "meaning"], ([code(m.value), WORDS.get(m) or said.get(m.name) or _plain(m)] for m in members)
+        )
 
 
 def _plain(member: StrEnum) -> str:

@@ -15,6 +15,7 @@ PACKAGE = Path(cg.__file__).parent
 # files from elsewhere that pages link to: where they stand in the repository, and on the site
 TAKEN = {
     "bench/README.md": "bench/README.md",
+    "bench/hints/README.md": "bench/hints.md",
     "bench/shape_kinds.md": "bench/shape_kinds.md",
     "tests/data/verdicts/README.md": "verdict-rules.md",
 }
@@ -31,7 +32,7 @@ def lay(into: Path) -> None:
         there.write_text(relinked(there.read_text("utf-8"), here), "utf-8")
     for name, text in made().items():
         path = into / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, "utf-8")
     index = into / "index.md"
     index.write_text(with_rest(index.read_text("utf-8"), sorted(path.stem for path in into.glob("*.md"))), "utf-8")
