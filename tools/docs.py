@@ -13,10 +13,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docsite import links, stage
+from docsite import accessible, links, stage
 
 ROOT = Path(__file__).parents[1]
-STRICT = ["-W", "--keep-going", "-n", "-q"]  # a warning is an error; all of them are told; unknown names too
+STRICT = [
+    "-j",
+    "auto",
+    "-W",
+    "--keep-going",
+    "-n",
+    "-q",
+]  # a warning is an error; all of them are told; unknown names too
 
 
 def build(into: Path, work: Path) -> int:
@@ -29,6 +36,7 @@ def build(into: Path, work: Path) -> int:
     if not done.returncode:
         for name in (".buildinfo", "objects.inv"):
             (into / name).unlink(missing_ok=True)
+        accessible.mend(into)
     return done.returncode
 
 

@@ -42,6 +42,7 @@ def main(html: Path, modules: Path) -> None:
     vendor.mkdir(exist_ok=True)
     for name, source in ASSETS.items():
         shutil.copy(modules / source, vendor / name)
+    shutil.copytree(modules / "bootstrap/dist/fonts", html / "fonts", dirs_exist_ok=True)  # named by its style sheet
     index = html / "index.html"
     index.write_text(localize(index.read_text("utf-8")), "utf-8")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import documented
 import pytest
-from docsite import api, codes, commands, configuration, docstrings, imports, links, stage
+from docsite import accessible, api, codes, commands, configuration, docstrings, imports, links, stage
 
 import cg
 from cg.gateway import families, settings
@@ -183,3 +183,19 @@ def test_a_style_that_loads_from_elsewhere_is_found(tmp_path: Path) -> None:
     """Fonts are mostly asked for there."""
     (tmp_path / "a.css").write_text('@import "https://fonts.example/x.css"; b { background: url(#id) }', "utf-8")
     assert links.problems(tmp_path) == ["a.css: loads https://fonts.example/x.css"]
+
+
+# -- what the theme leaves out -------------------------------------------------------------------------------------------
+
+
+def test_what_scrolls_or_heads_or_stands_apart_is_named() -> None:
+    """For readers who use a keyboard or a screen reader; what has no fault is left as it is."""
+    page = (
+        '<p class="caption" role="heading"><aside class="sidebar-drawer"><aside class="toc-drawer no-toc">'
+        '<div class="table-wrapper docutils container"><th class="head"><p></p></th><th class="head"><p>x</p></th>'
+    )
+    assert accessible.mended(page) == (
+        '<p class="caption" role="heading" aria-level="2"><aside class="sidebar-drawer" aria-label="Pages">'
+        '<aside class="toc-drawer no-toc" aria-label="On this page"><div class="table-wrapper docutils container" '
+        'tabindex="0" role="group" aria-label="Table"><td></td><th class="head"><p>x</p></th>'
+    )

@@ -81,6 +81,8 @@ def _wrong(path: Path, link: str, pages: dict[Path, Page]) -> str | None:
     there = there / "index.html" if there.is_dir() else there
     if not there.is_file():
         return "no such page"
+    if parts.fragment.startswith("/"):
+        return None  # a view that the page's own script draws
     if parts.fragment and there in pages and unquote(parts.fragment) not in pages[there].ids:
         return "no such place on the page"
     return None

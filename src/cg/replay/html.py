@@ -43,7 +43,7 @@ def page(summary: Summary, listed: Sequence[Result], drawn: Sequence[Result], se
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width,initial-scale=1"><title>What the sweep would have saved</title>',
-            f"<style>{STYLE}</style></head><body><h1>What the sweep would have saved</h1>",
+            f"<style>{STYLE}</style></head><body><main><h1>What the sweep would have saved</h1>",
             *(f"<p>{escape(sentence)}</p>" for sentence in table.notes(summary, settings, listed).splitlines()),
             "<h2>Bill against doing nothing</h2><p>Left of the line is cheaper. The thin line is the 90 % interval over",
             " resampled sessions.</p>",
@@ -52,7 +52,7 @@ def page(summary: Summary, listed: Sequence[Result], drawn: Sequence[Result], se
             _table([table.HEADS, *table.lines(summary)]),
             *_sessions(listed),
             *_plots(drawn, summary.sessions),
-            "</body></html>\n",
+            "</main></body></html>\n",
         ]
     )
 
@@ -76,7 +76,7 @@ def _table(lines: Sequence[Sequence[str]]) -> str:
     head, *rest = lines
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rest)
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _key(entries: Sequence[tuple[str, str]]) -> str:
