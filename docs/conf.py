@@ -1,5 +1,9 @@
 """How the site is made of these pages; `python tools/docs.py` builds it."""
 
+import re
+
+from docsite.api import PAGES  # tools/ is on the path when tools/docs.py builds
+
 import cg
 
 project = "cg"
@@ -7,7 +11,7 @@ author = "cg maintainers"
 version = release = cg.__version__
 project_copyright = "cg maintainers, Apache-2.0"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "docsite.docstrings"]  # the last from tools/
+extensions = ["myst_parser", "sphinx.ext.autodoc", "docsite.docstrings"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_static"]
 myst_heading_anchors = 4
@@ -19,14 +23,11 @@ autodoc_docstring_signature = False  # the stubs have it, with types
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
-# Types of the standard library, of numpy, and those that a signature names but no page describes: there is no index of
-# them to link to without a network.
-INNER = (
-    "gateway.app.App gateway.clock.Clock replay.hindsight.Hindsight replay.line.Line sweep.asker.Asker sweep.asking.Asked"
-    " sweep.idle.Settled sweep.recovery.Expansion sweep.tally.Tally sweep.transcript.Transcript sweep.wants.Answer"
-    " sweep.wants.Failure"
-)
-nitpick_ignore_regex = [("py:.*", r"(?!cg\.).*"), *(("py:class", rf"cg\.{name}") for name in INNER.split())]
+# Names of other libraries have no index to link to without a network; of ours, those have one whose module has a page.
+DOCUMENTED = "|".join(re.escape(module.removeprefix("cg.")) for _, _, modules in PAGES.values() for module in modules)
+nitpick_ignore_regex = [("py:.*", r"(?!cg\.).*"), ("py:.*", rf"cg\.(?!({DOCUMENTED})\.[A-Z]).*")]
+
+highlight_language = "text"  # for a block that names no language
 
 html_theme = "furo"
 html_title = "cg"

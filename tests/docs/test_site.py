@@ -199,3 +199,12 @@ def test_what_scrolls_or_heads_or_stands_apart_is_named() -> None:
         '<aside class="toc-drawer no-toc" aria-label="On this page"><div class="table-wrapper docutils container" '
         'tabindex="0" role="group" aria-label="Table"><td></td><th class="head"><p>x</p></th>'
     )
+
+
+def test_a_link_to_a_file_leads_to_where_it_stands_on_the_site_or_says_where_it_is() -> None:
+    """Pages keep the links that work in the repository."""
+    here = Path("docs/extend/kind.md")
+    assert stage.relinked("[x](../shape.md#csv)", here) == "[x](../shape.md#csv)"
+    assert stage.relinked("[x](../../bench/README.md)", here) == "[x](../bench/README.md)"
+    assert stage.relinked("[x](../../examples/hints/README.md)", here) == "x (`examples/hints/README.md`)"
+    assert stage.relinked("[x](gone.md)", here) == "[x](gone.md)"

@@ -11,6 +11,7 @@ CHANGES: tuple[Change, ...] = (
     (re.compile(r'(<aside class="toc-drawer[^"]*")>'), r'\1 aria-label="On this page">'),
     # What scrolls must be reachable without a mouse.
     (re.compile(r'(<div class="table-wrapper[^"]*")>'), r'\1 tabindex="0" role="group" aria-label="Table">'),
+    (re.compile(r'(?=<div id="search-results"></div>)'), "<h1>Search</h1>\n"),
     # A column without a name is named by nothing.
     (re.compile(r'<th class="head"><p></p></th>'), "<td></td>"),
 )

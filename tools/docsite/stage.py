@@ -19,7 +19,7 @@ TAKEN = {
     "bench/shape_kinds.md": "bench/shape_kinds.md",
     "tests/data/verdicts/README.md": "verdict-rules.md",
 }
-LINK = re.compile(r"(?<=\]\()([^)\s#:]+\.md)(?=[#)])")
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<to>[^)\s#:]+)(?P<place>#[^)\s]*)?\)")
 REST = "REST"  # in the index's tree: pages that it names nowhere
 
 
@@ -52,13 +52,18 @@ def made() -> dict[str, str]:
 
 
 def relinked(text: str, here: Path) -> str:
-    """A page whose links to files that are taken from elsewhere lead to their places on the site."""
+    """A page whose links to files that are taken from elsewhere lead to their places on the site.
+
+    A link to a file that is not on the site becomes its words and the file's place in the repository.
+    """
 
     def moved(match: re.Match[str]) -> str:
-        aim = os.path.normpath(here.parent / match[1])
-        if aim not in TAKEN and not aim.startswith("docs"):
-            return match[1]
-        return os.path.relpath(place(Path(aim)), place(here).parent)
+        aim = Path(os.path.normpath(here.parent / match["to"]))
+        if not (ROOT / aim).exists():
+            return match[0]  # a page that is made, or a mistake, which the build tells
+        if aim.as_posix() not in TAKEN and aim.parts[0] != "docs":
+            return f"{match['text']} (`{aim.as_posix()}`)"
+        return f"[{match['text']}]({os.path.relpath(place(aim), place(here).parent)}{match['place'] or ''})"
 
     return LINK.sub(moved, text)
 
