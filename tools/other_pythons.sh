@@ -14,7 +14,7 @@ for name in ${CG_PYTHONS:-python3.12 python3.13 python3.13t python3.14 python3.1
   if ! python=$(find_python "$name"); then echo "skipped: $name is not installed"; continue; fi
   venv=$(mktemp -d)
   "$python" -m venv "$venv"
-  "$venv/bin/pip" install -q '.[test,proxy]'
+  "$venv/bin/pip" install -q '.[dev]'
 
   if ! "$venv/bin/python" -m pytest -q > "$venv/log" 2>&1; then tail -n 60 "$venv/log"; rm -rf "$venv"; exit 1; fi
   echo "$name: $(tail -n 1 "$venv/log")"

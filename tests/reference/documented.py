@@ -19,7 +19,7 @@ README = {  # commands of the first page, which carries no comments: why they ar
     "python3 -m venv .venv\n.venv/bin/pip install -q .\n.venv/bin/cg-hints --table < examples/hints/request.json\n": (
         "installs from the package index; .ci/run runs it as it stands"
     ),
-    "python3 -m venv .venv\n.venv/bin/pip install -q '.[test,proxy]'\n.venv/bin/python -m pytest\n": (
+    "python3 -m venv .venv\n.venv/bin/pip install -q '.[dev]'\n.venv/bin/python -m pytest\n": (
         "installs from the package index; .ci/run runs it as it stands"
     ),
     "cg-sweep replay ~/.claude/projects --policy none --policy cold --policy paid --html report.html": "reads your own logs",
