@@ -14,7 +14,7 @@ from cg.gateway.events import Fault, Spend, Timer
 from cg.sweep.keep_alive import billed
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Usage
+from cg.sweep.values import Branch, Usage
 
 
 async def begun(gateway: Live, talk: Talk, n: int = 14, **headers: str) -> None:
@@ -172,6 +172,27 @@ def test_after_a_restart_nothing_fires() -> None:
     asyncio.run(session())
 
 
+def test_a_gateway_without_the_body_leaves_the_gap_to_the_one_that_has_it() -> None:
+    """It has served a retry of what another gateway has sent, say: it cannot ask, and so must not claim."""
+
+    class Blind(MemoryStore):
+        def last_body(self, thread: str, branch: str) -> bytes | None:
+            return None
+
+        def claim(self, thread: str, name: str, until: float, *, branch: Branch | None = None) -> bool:
+            raise AssertionError("claimed what it cannot use")
+
+    async def session() -> None:
+        async with live([ALL_SPENT, WORK], store=Blind()) as gateway:
+            talk = Talk()
+            await begun(gateway, talk)
+            await gateway.wait(241)
+            assert asks(gateway) == [] and not gateway.recorder.faults
+            assert (await gateway.post(talk.say("And now?").body())).status == 200
+
+    asyncio.run(session())
+
+
 def test_two_gateways_on_one_store_ask_once() -> None:
     """The first one to claim the gap makes the ask; a gateway whose branch was served elsewhere makes none."""
 
@@ -256,10 +277,10 @@ def test_a_failing_store_costs_the_ask_and_nothing_else() -> None:
     class Broken(MemoryStore):
         is_broken = False
 
-        def claim(self, thread: str, name: str, until: float) -> bool:
+        def claim(self, thread: str, name: str, until: float, *, branch: Branch | None = None) -> bool:
             if self.is_broken:
                 raise OSError("gone")
-            return super().claim(thread, name, until)
+            return super().claim(thread, name, until, branch=branch)
 
     async def session() -> None:
         store = Broken()

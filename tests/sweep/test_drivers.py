@@ -4,6 +4,7 @@ import asyncio
 import math
 import re
 import threading
+from pathlib import Path
 
 import pytest
 from sweeping import START, Judge, encoded, history, removed_at_cold, sweep_of
@@ -13,6 +14,7 @@ from cg.sweep.idle import Settled
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
+from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.swept import Swept
 from cg.sweep.values import Usage
 from cg.sweep.wants import Answer, Failure
@@ -53,6 +55,23 @@ def run(sweep: Sweep, asker: AsyncJudge, requests: list[tuple[bytes, float]] | N
         return [await sweep.process_async(body, "t", now, asker=asker) for body, now in sent]
 
     return asyncio.run(all_turns())
+
+
+def test_a_retry_at_another_process_leaves_the_body_there_too(tmp_path: Path) -> None:
+    """Whichever of the two is there when the gap's ask falls due can make it."""
+    body, later = encoded(history(3)), encoded(history(4))
+    with (
+        SqliteStore(tmp_path / "s.db", bodies_in_memory=True) as first,
+        SqliteStore(tmp_path / "s.db", bodies_in_memory=True) as second,
+    ):
+        one, two = sweep_of(preset="paid", store=first), sweep_of(preset="paid", store=second)
+        sent = one.process(body, "t", START)
+        again = two.process(body, "t", START + 1)
+        assert again.report.reason is Reason.RETRY and again.body == sent.body
+        assert sent.branch is not None
+        assert first.last_body("t", sent.branch.branch) == second.last_body("t", sent.branch.branch) == sent.body
+        one.process(later, "t", START + 2)
+        assert second.last_body("t", sent.branch.branch) is None
 
 
 def test_both_drivers_send_the_same_bytes_and_say_the_same() -> None:

@@ -368,6 +368,18 @@ def test_a_branch_is_remembered_as_it_last_stood(store: Store) -> None:
     assert store.load("t").branches == (last, branch("later", 5.0))
 
 
+def test_a_branch_is_not_put_back_over_one_that_has_moved(store: Store) -> None:
+    """An idle ask ends after the next request has come, to another process even: that one's word is the last."""
+    seen = branch(clock=7.0)
+    assert not store.touch("t", branch(clock=9.0), seen=seen)
+    assert store.load("t").branches == ()
+    assert store.touch("t", seen)
+    assert store.touch("t", branch(clock=8.0), seen=seen)
+    for moved in (seen, branch(clock=8.0, body=b"e" * 32), branch("b2", 8.0)):
+        assert not store.touch("t", branch(clock=9.0), seen=moved)
+    assert store.load("t").branches == (branch(clock=8.0),)
+
+
 def test_the_longest_untouched_branch_goes_with_its_body(store: Store) -> None:
     """Side calls open branches; their number is bounded per thread."""
     store.keep_body("t", "b0", b"{}")
@@ -438,6 +450,20 @@ def test_a_claim_has_one_winner_until_it_is_over(store: Store) -> None:
     assert not store.claim("t", "ask b1 7.0", 100.0)
     store.sweep_ages(100.0)
     assert store.claim("t", "ask b1 7.0", 200.0)
+
+
+def test_a_claim_on_a_branch_fails_once_the_branch_has_moved(store: Store) -> None:
+    """A request that another process has served meanwhile: its gap has begun, the one before is over."""
+    seen = branch(clock=7.0)
+    assert not store.claim("t", "gap", 100.0, branch=seen)
+    store.touch("t", seen)
+    for moved in (branch(clock=8.0), replace(seen, body=b"e" * 32), branch("b2", 7.0)):
+        assert not store.claim("t", "gap", 100.0, branch=moved)
+    assert store.claim("t", "gap", 100.0, branch=seen)
+    assert not store.claim("t", "gap", 100.0, branch=seen)
+    store.touch("t", branch(clock=8.0))
+    assert not store.claim("t", "later gap", 100.0, branch=seen)
+    assert store.claim("t", "later gap", 100.0, branch=branch(clock=8.0))
 
 
 def test_a_ledger_row_comes_back_as_booked(store: Store) -> None:

@@ -19,7 +19,7 @@ from cg.gateway.turns import Turn, Turns
 from cg.gateway.upstream import Upstream
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
-from cg.sweep.idle import Settled, due_at
+from cg.sweep.idle import Settled, claim_of, due_at
 from cg.sweep.keep_alive import PING_TTL_S
 from cg.sweep.ledger import Reason
 from cg.sweep.splice import delete_members, set_member, splice
@@ -149,8 +149,7 @@ class Timers:
         if not await self._turns.run(lambda: self._sweep.stands(armed.thread, branch)):
             self._events.timer(Timer.CANCELLED)  # by a request that another gateway on this store has served
             return
-        name = f"gap:{branch.branch}:{branch.clock!r}"
-        if not await self._turns.run(lambda: self._sweep.claim(armed.thread, name, branch.clock + 7200.0)):
+        if not await self._turns.run(lambda: self._is_ours(armed)):
             self._events.timer(Timer.CLAIMED_ELSEWHERE)
             return
         self._events.timer(Timer.FIRED)
@@ -158,6 +157,14 @@ class Timers:
             await self._ping(armed, now)
         else:
             await self._ask(armed, now)
+
+    def _is_ours(self, armed: Armed) -> bool:
+        """Whether the gap is this gateway's to use. Without the body that was sent nobody can be asked from here: then
+        nothing is claimed, and the gap is left to the gateway that holds it."""
+        branch = armed.branch
+        if self._sweep.last_sent(armed.thread, branch) is None:
+            return True
+        return self._sweep.claim(armed.thread, *claim_of(branch), branch)
 
     async def _ask(self, armed: Armed, now: float) -> None:
         asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock)

@@ -158,7 +158,7 @@ def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: Record
     if where.branch is None or due is None or due >= now:
         return None
     # Two runs of one session at a time, or one beside a gateway, would each ask, and pay for, the same.
-    if sweep.claim(thread, *claim_of(where.branch)):
+    if sweep.claim(thread, *claim_of(where.branch), where.branch):
         return sweep.settle(thread, where.branch, due, asker=asker)
     return None
 

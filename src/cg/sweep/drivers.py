@@ -22,7 +22,7 @@ from cg.sweep.moments import moment
 from cg.sweep.policy import Core, Turn, ratio, untouched
 from cg.sweep.prices import PriceTable
 from cg.sweep.readings import Readings
-from cg.sweep.store import Store, StoreError
+from cg.sweep.store import Store, StoreError, stands
 from cg.sweep.swept import Abandoned, Gap, Swept, always, ignored
 from cg.sweep.tally import Tally
 from cg.sweep.transcript import Transcript, Unreadable
@@ -146,7 +146,7 @@ class Sweep:
         booked = tuple(self._store.rows(thread))
         steps = settle(self.core, self.read_sent(thread, branch), self.state(thread), branch, now, booked=booked)
         settled = self._drive(steps, thread, now, asker)
-        self._settled(thread, branch, settled, now)
+        self._commit(thread, settled.changes, now, seen=branch)
         return settled
 
     async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
@@ -161,21 +161,16 @@ class Sweep:
     def remember(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
         """Write what came of an idle ask of `branch`. Should a request have come since, the branch stays as that left
         it; the verdicts hold all the same, since whatever is newer than they are is looked at when they are applied."""
-        self._settled(thread, branch, settled, moment(now))
+        self._commit(thread, settled.changes, moment(now), seen=branch)
         self.note(thread, settled.tally)
-
-    def _settled(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
-        stands = self.stands(thread, branch)
-        self._commit(thread, settled.changes if stands else replace(settled.changes, branch=None), now)
 
     def stands(self, thread: str, branch: Branch) -> bool:
         """No request, ask or ping has touched the branch since it was seen like this, here or in another process."""
-        found = next((b for b in self.state(thread).branches if b.branch == branch.branch), None)
-        return found is not None and (found.body, found.clock) == (branch.body, branch.clock)
+        return stands(self.state(thread), branch)
 
-    def claim(self, thread: str, name: str, until: float) -> bool:
-        """True for the first of several processes that want to do the same thing once."""
-        return self._store.claim(thread, name, until)
+    def claim(self, thread: str, name: str, until: float, branch: Branch) -> bool:
+        """True for the first of several processes that want to do the same thing once for a branch as it stands."""
+        return self._store.claim(thread, name, until, branch=branch)
 
     def last_sent(self, thread: str, branch: Branch) -> bytes | None:
         """The body that a branch last sent, if it is still kept."""
@@ -197,9 +192,8 @@ class Sweep:
         touched the branch since."""
         renewed = replace(branch, clock=moment(now), asked_at=now)
         self.note(thread, pinged(usage))
-        if not usage.read or not self.stands(thread, branch):
+        if not usage.read or not self._store.touch(thread, renewed, seen=branch):
             return None
-        self._store.touch(thread, renewed)
         return renewed
 
     def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> recovery.Expansion:
@@ -345,9 +339,17 @@ class Sweep:
             return self._counted(thread, turn, error)  # it has left: no other form of it can
         try:
             self._store.turned(thread, turn.report, turn.changes.branch, turn.changes.sent)
+            self._keep_again(thread, turn)
         except Exception as error:
             log.error("a turn was not remembered: %s", type(error).__name__)
         return Swept.of(turn)
+
+    def _keep_again(self, thread: str, turn: Turn) -> None:
+        """A retry may come to another process than the request did: then the body that the branch has sent is here too,
+        and whoever is there when its ask falls due can make it."""
+        branch = turn.branch if turn.changes.branch is None else None
+        if branch is not None and self._store.last_body(thread, branch.branch) is None:
+            self._store.keep_body(thread, branch.branch, turn.body)
 
     def _after(self, report: TurnReport, settled: Settled) -> TurnReport:
         """A report that also holds what the idle ask before it did and cost."""
@@ -363,13 +365,13 @@ class Sweep:
             log.error("a turn was not counted: %s", type(error).__name__)
         return Swept.of(turn, fault)
 
-    def _commit(self, thread: str, changes: Changes, now: float) -> None:
-        """Write what an idle ask, or an expansion, leaves behind."""
+    def _commit(self, thread: str, changes: Changes, now: float, *, seen: Branch | None = None) -> None:
+        """Write what an idle ask, or an expansion, leaves behind. With `seen`, a branch that a request has moved since
+        stays as that left it."""
         self._decide(thread, changes, now)
-        if changes.branch is not None:
-            self._store.touch(thread, changes.branch)
-            if changes.sent is not None:
-                self._store.keep_body(thread, changes.branch.branch, changes.sent)
+        branch, sent = changes.branch, changes.sent
+        if branch is not None and self._store.touch(thread, branch, seen=seen) and sent is not None:
+            self._store.keep_body(thread, branch.branch, sent)
 
     def _decide(self, thread: str, changes: Changes, now: float) -> None:
         """Write what changes in decisions. No marker hangs on it: originals and removals are stored already."""

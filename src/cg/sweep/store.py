@@ -47,6 +47,12 @@ def is_intact(content: bytes, sha256: str) -> bool:
     return hashlib.sha256(content).hexdigest() == sha256
 
 
+def stands(thread: Thread, branch: Branch) -> bool:
+    """No request, ask or ping has moved the branch since it was seen like this."""
+    found = next((b for b in thread.branches if b.branch == branch.branch), None)
+    return found is not None and (found.body, found.clock) == (branch.body, branch.clock)
+
+
 class Store(Protocol):
     """What is remembered. Every call is atomic and safe between threads and, where the store is shared, processes.
 
@@ -90,8 +96,12 @@ class Store(Protocol):
         """Forget drops that wait."""
         ...
 
-    def touch(self, thread: str, branch: Branch) -> None:
-        """Remember a branch as it now stands, and renew the originals of its thread as of the branch's clock."""
+    def touch(self, thread: str, branch: Branch, *, seen: Branch | None = None) -> bool:
+        """Remember a branch as it now stands, and renew the originals of its thread as of the branch's clock.
+
+        With `seen`, only while it stands with that clock and that body: False, and nothing is changed, once a request
+        has moved it, wherever that was served.
+        """
         ...
 
     def learn(
@@ -134,8 +144,12 @@ class Store(Protocol):
         """The body that a branch last sent, if it is kept."""
         ...
 
-    def claim(self, thread: str, name: str, until: float) -> bool:
-        """True for the first caller of a name, and for nobody else until `sweep_ages` has passed `until`."""
+    def claim(self, thread: str, name: str, until: float, *, branch: Branch | None = None) -> bool:
+        """True for the first caller of a name, and for nobody else until `sweep_ages` has passed `until`.
+
+        With `branch`, only while it stands with this clock and this body: a request that has moved it, wherever that
+        was served, leaves the name unclaimed.
+        """
         ...
 
     def book(self, row: AskRow) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from cg.sweep.economics import learn_ratio
 from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
-from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, is_intact
+from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, is_intact, stands
 from cg.sweep.tally import Tally
 from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
@@ -135,15 +135,18 @@ class MemoryStore:
             pending = {i: p for i, p in state.thread.pending.items() if i not in gone}
             state.thread = replace(state.thread, pending=pending)
 
-    def touch(self, thread: str, branch: Branch) -> None:
+    def touch(self, thread: str, branch: Branch, *, seen: Branch | None = None) -> bool:
         with self._lock:
             state = self._state(thread)
+            if seen is not None and not stands(state.thread, seen):
+                return False
             branches = {b.branch: b for b in state.thread.branches} | {branch.branch: branch}
             kept = sorted(branches.values(), key=lambda b: (b.clock, b.branch))[-MAX_BRANCHES:]
             for name in branches.keys() - {b.branch for b in kept}:
                 self._bodies.forget(thread, name)
             state.thread = replace(state.thread, branches=tuple(kept))
             state.used_at = _later(state.used_at, branch.clock)
+            return True
 
     def learn(
         self,
@@ -199,10 +202,11 @@ class MemoryStore:
     def last_body(self, thread: str, branch: str) -> bytes | None:
         return self._bodies.last(thread, branch)
 
-    def claim(self, thread: str, name: str, until: float) -> bool:
+    def claim(self, thread: str, name: str, until: float, *, branch: Branch | None = None) -> bool:
         with self._lock:
-            claims = self._state(thread).claims
-            if name in claims:
+            state = self._state(thread)
+            claims = state.claims
+            if name in claims or (branch is not None and not stands(state.thread, branch)):
                 return False
             claims[name] = until
             return True

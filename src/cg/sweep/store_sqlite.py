@@ -19,7 +19,7 @@ from cg.sweep.records import MATCH, ROW, Moved, Records, blob, identity_columns,
 from cg.sweep.schema import THREAD_TABLES
 from cg.sweep.store import MAX_ROWS, Expired, Limits, StoreError
 from cg.sweep.tally import Tally
-from cg.sweep.thread_rows import UNDATED, know, put_branch, renew_version, use
+from cg.sweep.thread_rows import UNDATED, know, put_branch, renew_version, stands, use
 from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
@@ -176,10 +176,13 @@ class SqliteStore:
 
     # -- branches ----------------------------------------------------------------------------------------------------
 
-    def touch(self, thread: str, branch: Branch) -> None:
+    def touch(self, thread: str, branch: Branch, *, seen: Branch | None = None) -> bool:
         with self._file.writing() as db:
+            if seen is not None and not stands(db, thread, seen):
+                return False
             moved = put_branch(db, thread, branch, self._records)
         self._moved(thread, branch, moved)
+        return True
 
     def turned(self, thread: str, turn: TurnReport, branch: Branch | None = None, body: bytes | None = None) -> None:
         with self._file.writing() as db:
@@ -245,8 +248,10 @@ class SqliteStore:
             body = self._bodies.last(thread, branch, of)
             return read_back(db, thread, branch, of) if body is None and self._writes_bodies else body
 
-    def claim(self, thread: str, name: str, until: float) -> bool:
+    def claim(self, thread: str, name: str, until: float, *, branch: Branch | None = None) -> bool:
         with self._file.writing() as db:
+            if branch is not None and not stands(db, thread, branch):
+                return False
             return bool(db.execute("INSERT OR IGNORE INTO claim VALUES (?, ?, ?)", (thread, name, until)).rowcount)
 
     # -- accounts ----------------------------------------------------------------------------------------------------

@@ -32,6 +32,13 @@ def new_stamp() -> int:
     return secrets.randbits(62)
 
 
+def stands(db: sqlite3.Connection, thread: str, branch: Branch) -> bool:
+    """The branch has still this clock and this body."""
+    where = (thread, branch.branch, branch.clock, branch.body)
+    query = "SELECT 1 FROM branch WHERE thread = ? AND branch = ? AND clock = ? AND body = ?"
+    return db.execute(query, where).fetchone() is not None
+
+
 def put_branch(db: sqlite3.Connection, thread: str, branch: Branch, records: Records) -> Moved:
     """Write a branch as it now stands, and let go of those touched longest ago past the limit."""
     before, after = _touch(db, thread, branch.clock)
