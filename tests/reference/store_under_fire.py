@@ -1,6 +1,6 @@
 """Kill processes that remove, at random moments, and look at what they left; run as a script, prints one JSON line.
 
-python store_under_fire.py FILE KILLS SEED
+python store_under_fire.py FILE|URL KILLS SEED
 """
 
 import hashlib
@@ -12,7 +12,8 @@ from functools import partial
 
 from under_fire import READY, kill_once, say
 
-from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.config import Config
+from cg.sweep.opening import open_store
 from cg.sweep.values import Identity, Payload, Removal
 
 THREADS = ("t0", "t1")
@@ -36,7 +37,7 @@ def seed_of(identity: Identity) -> int:
 
 def remove_for_ever(path: str, first: int, acknowledged: int) -> None:
     """Put three originals, freeze them, tell the parent which removals may now go on the wire; again."""
-    with SqliteStore(path) as store:
+    with open_store(path, Config()) as store:
         say(acknowledged, READY)
         for start in range(first, first + 10**9, 3):
             thread = THREADS[start % 2]
@@ -49,7 +50,7 @@ def remove_for_ever(path: str, first: int, acknowledged: int) -> None:
 def faults(path: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int, list[str]]:
     """(removals, originals, what is wrong) in the state as it stands."""
     wrong, removals, originals = [], 0, 0
-    with SqliteStore(path) as store:
+    with open_store(path, Config()) as store:
         for thread in THREADS:
             standing = store.load(thread).removals
             removals += len(standing)
@@ -71,7 +72,7 @@ def faults(path: str, acknowledged: set[tuple[str, int]]) -> tuple[int, int, lis
 
 def main() -> None:
     path, kills, draw = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
-    SqliteStore(path).close()
+    open_store(path, Config()).close()
     acknowledged: set[tuple[str, int]] = set()
     found: tuple[int, int, list[str]] = (0, 0, [])
     for n in range(kills):

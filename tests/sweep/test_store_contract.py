@@ -1,12 +1,14 @@
 """What every store promises, whatever it is made of; a new store joins by a line in `STORES`."""
 
 import hashlib
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from state_server import StateServer, needs_server, state_server
 
 from cg.sweep import store as contract
 from cg.sweep.counters import Decline, Event
@@ -26,15 +28,28 @@ STORES: dict[str, Callable[[Path, Limits], Store]] = {
         folder / "state" / "sweep.db", limits=limits, bodies_in_memory=True
     ),
 }
+ON_SERVER = "redis"
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(scope="module")
+def server() -> Iterator[StateServer]:
+    with state_server() as running:
+        yield running
+
+
+@pytest.fixture(params=[*STORES, pytest.param(ON_SERVER, marks=needs_server)])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Store]]:
     made: list[Store] = []
+    if request.param == ON_SERVER:
+        url = request.getfixturevalue("server").url(prefix=secrets.token_hex(8))  # a namespace for each test
+        from cg.sweep.store_redis import RedisStore
 
     def build(limits: Limits = LIMITS) -> Store:
-        made.append(STORES[request.param](tmp_path, limits))
-        return made[-1]
+        store = (
+            RedisStore(url, limits=limits) if request.param == ON_SERVER else STORES[request.param](tmp_path, limits)
+        )
+        made.append(store)
+        return store
 
     yield build
     for store in made:

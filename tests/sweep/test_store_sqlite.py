@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from store_workers import look, work
 
 from cg.sweep import schema
 from cg.sweep.config import Config
@@ -207,64 +208,13 @@ def test_a_process_killed_at_any_moment_leaves_no_decision_without_its_original(
 
 # -- shared ------------------------------------------------------------------------------------------------------------
 
-WORKER = """
-import sys, threading, time
-sys.path.insert(0, sys.argv[4])
-from store_under_fire import original, written
-from cg.sweep.counters import Event
-from cg.sweep.ledger import Reason, TurnReport
-from cg.sweep.store_sqlite import SqliteStore
-from cg.sweep.values import Removal
-path, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
-print("ready", flush=True)
-sys.stdin.readline()
-store = SqliteStore(path)
-claimed, failed = [], []
-def work(worker):
-    try:
-        for n in range(rounds):
-            mine, shared = original(10_000 * (worker + 8 * (name == "b")) + n), original(900_000 + n)
-            assert len(store.put("t", [mine, shared], time.time())) == 2
-            by_me = (name + str(worker)).encode()
-            ours = [Removal(mine.identity, written(n), 1, 1.0), Removal(shared.identity, by_me, 1, 1.0)]
-            stand = store.freeze("t", ours)
-            assert stand[0] == ours[0] and store.load("t").removals[shared.identity] == stand[1]
-            if store.claim("t", f"ask {n}", 1e12):
-                claimed.append(n)
-            store.learn("t", paid_miss=True)
-            store.count("t", TurnReport(Reason.WARM, events={Event.OFFERED: 3}))
-    except BaseException as error:
-        failed.append(repr(error))
-threads = [threading.Thread(target=work, args=(w,)) for w in range(8)]
-[t.start() for t in threads]; [t.join() for t in threads]
-print(len(claimed), failed[:1])
-"""
-
 
 def test_two_processes_of_eight_threads_lose_nothing_and_double_nothing(path: Path) -> None:
     """Sixteen writers on one file: all removals stand, shared ones have one writer, claims one winner, counts sum."""
     rounds = 40 if IS_LONG else 6
-    commands = [[sys.executable, "-c", WORKER, str(path), name, str(rounds), str(REFERENCE)] for name in ("a", "b")]
-    workers = [
-        subprocess.Popen(c, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for c in commands
-    ]
-    for worker in workers:
-        assert worker.stdout is not None and worker.stdin is not None
-        assert worker.stdout.readline() == b"ready\n"
-    for worker in workers:
-        worker.stdin.write(b"go\n")  # type: ignore[union-attr]
-        worker.stdin.flush()  # type: ignore[union-attr]
-    said = [worker.communicate(timeout=300)[0].decode() for worker in workers]
-    claimed = [int(words.split()[0]) for words in said if words.rstrip().endswith(" []")]
-    assert len(claimed) == 2, said
-    assert sum(claimed) == rounds
+    work(str(path), rounds)
     with SqliteStore(path) as store:
-        thread = store.load("t")
-        assert len(thread.removals) == 16 * rounds + rounds
-        assert thread.paid_misses == 16 * rounds
-        assert store.totals("t")["reasons"] == {"warm": 16 * rounds}
-        assert store.totals("t")["events"] == {"sweep_offered": 3 * 16 * rounds}
-        assert all(isinstance(store.fetch("t", identity.key), Payload) for identity in thread.removals)
+        look(store, rounds)
 
 
 def test_a_new_file_may_be_opened_by_many_at_once(path: Path) -> None:

@@ -18,12 +18,14 @@ from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.idle import Settled, claim_of, due_at
 from cg.sweep.moments import moment
+from cg.sweep.opening import open_store
 from cg.sweep.recorded import RecordedAsker
-from cg.sweep.store_sqlite import SqliteStore
+from cg.sweep.redis_address import is_address
 from cg.sweep.transcript import MAX_BYTES, Unreadable, read
 
 EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024
+STATE = "the state: a file, which `run` makes if absent (mode 0600), or redis://, rediss:// or unix:// of a server"
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 
 
@@ -76,11 +78,11 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
     expand.set_defaults(command=_expand)
 
     status = commands.add_parser("status", help="what a state file holds, as JSON")
-    status.add_argument("--state", type=Path, required=True, metavar="FILE")
+    status.add_argument("--state", required=True, metavar="FILE|URL", help=STATE)
     status.set_defaults(command=_status)
 
     forget = commands.add_parser("forget", help="erase a session, or everything")
-    forget.add_argument("--state", type=Path, required=True, metavar="FILE")
+    forget.add_argument("--state", required=True, metavar="FILE|URL", help=STATE)
     which = forget.add_mutually_exclusive_group(required=True)
     which.add_argument("--session", metavar="ID")
     which.add_argument("--all", action="store_true")
@@ -96,9 +98,7 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
 
 
 def _state_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--state", type=Path, required=True, metavar="FILE", help="the state; `run` makes it if absent (mode 0600)"
-    )
+    parser.add_argument("--state", required=True, metavar="FILE|URL", help=STATE)
     parser.add_argument("--session", required=True, metavar="ID", help="the conversation's name")
 
 
@@ -132,11 +132,13 @@ def session_thread(session: str) -> str:
 
 def _run(arguments: argparse.Namespace) -> int:
     config = _load_config(arguments)
+    if config.judge == "model" and is_address(arguments.state):
+        raise CgError("run: a model is asked over the last body, which no server keeps; use --preset cold, or a file")
     now = time.time() if arguments.now is None else arguments.now
     asker = RecordedAsker.from_file(arguments.reply) if arguments.reply else None
     body = _read_bounded(sys.stdin.buffer, MAX_BYTES)
     thread = session_thread(arguments.session)
-    with SqliteStore(arguments.state, config) as store:
+    with open_store(arguments.state, config) as store:
         sweep = Sweep(config, store)
         settled = settle_gap(sweep, body, thread, now, asker)
         swept = sweep.process(body, thread, now, asker=asker, settled=settled)
@@ -177,7 +179,7 @@ def _read_bounded(stream: BinaryIO, limit: int) -> bytes:
 
 def _expand(arguments: argparse.Namespace) -> int:
     config = configuration.load(None, os.environ, {}, None)
-    with SqliteStore(arguments.state, config, must_exist=True) as store:
+    with open_store(arguments.state, config, must_exist=True) as store:
         expansion = Sweep(Config(), store).expand(session_thread(arguments.session), arguments.key, time.time())
     if expansion.sha256 is None:
         print(f"cg-sweep: {expansion.answer.decode('utf-8', 'replace')}", file=sys.stderr)
@@ -188,13 +190,13 @@ def _expand(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    with SqliteStore(arguments.state, Config(), must_exist=True) as store:
+    with open_store(arguments.state, Config(), must_exist=True) as store:
         print(json.dumps(dict(store.status()), indent=1))
     return 0
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    with SqliteStore(arguments.state, Config(), must_exist=True) as store:
+    with open_store(arguments.state, Config(), must_exist=True) as store:
         store.forget(None if arguments.all else session_thread(arguments.session))
     return 0
 
