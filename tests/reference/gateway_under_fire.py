@@ -1,6 +1,7 @@
 """Kill gateways at random moments of live sessions, and look at what reached the upstream and what they left behind.
 
-Run as a script it prints one JSON line: `python gateway_under_fire.py FOLDER KILLS SEED`.
+Run as a script it prints one JSON line: `python gateway_under_fire.py FOLDER KILLS SEED [URL]`, the state in
+FOLDER or on the server at URL.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from wired import EXPAND_TOOL, SECRET, Talk, inbound, read_out
 
@@ -22,6 +24,7 @@ from cg.gateway.pool import PooledUpstream
 from cg.gateway.settings import Settings
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
+from cg.sweep.opening import open_store
 from cg.sweep.removal import find_markers
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.transcript import read
@@ -52,16 +55,25 @@ class Stepped:
         await asyncio.Event().wait()
 
 
+def opened(folder: Path, url: str | None) -> Any:
+    """The state that all processes share."""
+    if url is not None:
+        return open_store(url, CONFIG)
+    return SqliteStore(folder / "state" / "sweep.db", CONFIG, bodies_in_memory=True)
+
+
 def session_body(step: int) -> bytes:
     """The same client, the same history: only how far it has come differs."""
     talk = Talk(top={"stream": step % 2 == 0}).calls(2 * step, size=SIZE)
     return talk.say(f"Step {step}.").body()
 
 
-async def serve_for_ever(folder: Path, url: str, first: int, start: float, acknowledged: int) -> None:
+async def serve_for_ever(
+    folder: Path, state: str | None, url: str, first: int, start: float, acknowledged: int
+) -> None:
     """Send the requests of session after session through a gateway, telling the parent of each answer."""
     clock = Stepped()
-    with SqliteStore(folder / "state" / "sweep.db", CONFIG, bodies_in_memory=True) as store:
+    with opened(folder, state) as store:
         settings = Settings(upstream=url, config=CONFIG, budget_ms=60_000)
         pool = PooledUpstream(url, environment={})
         gateway = Messages(settings, pool, Sweep(CONFIG, store), Silent(), secret=SECRET, clock=clock)
@@ -76,14 +88,16 @@ async def serve_for_ever(folder: Path, url: str, first: int, start: float, ackno
                 os.write(acknowledged, b"%d\n" % answer.status)
 
 
-def kill_once(folder: Path, url: str, first: int, start: float, words: int, delay_s: float) -> list[str]:
+def kill_once(
+    folder: Path, state: str | None, url: str, first: int, start: float, words: int, delay_s: float
+) -> list[str]:
     """What a child had said when it was killed, `delay_s` after so many words of it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
         try:
-            asyncio.run(serve_for_ever(folder, url, first, start, writer))
+            asyncio.run(serve_for_ever(folder, state, url, first, start, writer))
         finally:
             os._exit(1)
     os.close(writer)
@@ -102,11 +116,11 @@ def kill_once(folder: Path, url: str, first: int, start: float, words: int, dela
     return said[: said.rfind(b"\n") + 1].decode().split()[1:]
 
 
-def wrong_in(folder: Path, url: str, log: Path) -> tuple[int, int, list[str]]:
+def wrong_in(folder: Path, state: str | None, url: str, log: Path) -> tuple[int, int, list[str]]:
     """(bodies, markers, what is wrong) in all that the upstream got."""
     naming, wrong, bodies, markers = Naming(SECRET, url), [], 0, 0
     written: dict[tuple[str, str, int], str] = {}
-    with SqliteStore(folder / "state" / "sweep.db", CONFIG) as store:
+    with opened(folder, state) as store:
         for line in log.read_text("utf-8").splitlines():
             record = json.loads(line)
             body, headers = record["body"].encode(), {name.lower(): value for name, value in record["headers"]}
@@ -132,6 +146,7 @@ def wrong_in(folder: Path, url: str, log: Path) -> tuple[int, int, list[str]]:
 
 def main() -> None:
     folder, kills, draw = Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3]))
+    state = sys.argv[4] if len(sys.argv) > 4 else None
     folder.joinpath("state").mkdir(mode=0o700, exist_ok=True)
     script, log = folder / "script.json", folder / "log.jsonl"
     script.write_text(json.dumps({"routes": [{"name": "work", "turns": SCRIPT * (50 * kills)}]}))
@@ -144,8 +159,8 @@ def main() -> None:
         for n in range(kills):
             words, delay_s = draw.randint(1, MOST_WORDS), draw.uniform(0.0, LONGEST_DELAY_S)
             start = 1_800_000_000.0 + n * 1_000_000.0 / 500
-            statuses += kill_once(folder, url, n * 3, start, words, delay_s)
-        bodies, markers, wrong = wrong_in(folder, url, log)
+            statuses += kill_once(folder, state, url, n * 3, start, words, delay_s)
+        bodies, markers, wrong = wrong_in(folder, state, url, log)
     finally:
         upstream.kill()
         upstream.wait()

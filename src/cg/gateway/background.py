@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from cg.errors import CgError
 from cg.gateway.build import build
-from cg.gateway.clock import Clock, SystemClock
+from cg.gateway.clock import Clock
 from cg.gateway.server import Server, listen, serve, url_of
 from cg.gateway.settings import Settings
 
@@ -24,7 +24,7 @@ def in_background(settings: Settings, clock: Clock | None = None) -> Iterator[st
     stops: list[Callable[[], object]] = []
 
     async def served() -> None:
-        gateway = build(settings, clock=clock or SystemClock())
+        gateway = build(settings, clock=clock)
         server = Server(gateway.app, settings, gateway.events.refused, takes_signals=False)
         loop = asyncio.get_running_loop()
         stops.append(lambda: loop.call_soon_threadsafe(server.stop))

@@ -4,22 +4,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from cg.gateway.app import App, Messages
-from cg.gateway.clock import Clock, SystemClock
+from cg.gateway.clock import Clock
 from cg.gateway.counting import Counting, counting
 from cg.gateway.events import Events
 from cg.gateway.housekeeping import Housekeeping
-from cg.gateway.identity import Naming, install_secret
+from cg.gateway.identity import Naming
 from cg.gateway.messages import Messages as Sweeping
 from cg.gateway.observe import Projection
 from cg.gateway.observing import Observing
 from cg.gateway.originals import Originals
 from cg.gateway.pool import PooledUpstream
 from cg.gateway.settings import Settings
+from cg.gateway.state import opened
 from cg.gateway.tracing import traced
 from cg.sweep.drivers import Sweep
-from cg.sweep.store import Limits, Store
-from cg.sweep.store_memory import MemoryStore
-from cg.sweep.store_sqlite import SqliteStore
 
 Stop = Callable[[], Awaitable[None]]
 
@@ -34,15 +32,14 @@ class Gateway:
 
 def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
     """A gateway that is ready to be served. Raises CgError for a state or a proxy that cannot be used."""
-    clock = clock or SystemClock()
+    state = opened(settings, clock)
+    store, secret, clock = state.store, state.secret, state.clock
     upstream = PooledUpstream(
         settings.upstream,
         connect_timeout_s=settings.connect_timeout_s,
         idle_timeout_s=settings.upstream_idle_s,
         max_connections=settings.max_requests,
     )
-    secret = install_secret(settings.state)
-    store = _store(settings)
     told = counting(settings, clock.now, store=store, is_stopping=lambda: app.is_stopping)
     sweep = Sweep(settings.config, store)
     messages, stop = _messages(settings, upstream, sweep, told, secret, clock)
@@ -51,8 +48,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
     house = Housekeeping(store, told.events, clock)
 
     async def close_store() -> None:
-        if isinstance(store, SqliteStore):
-            store.close()
+        state.close()
 
     app = App(
         settings,
@@ -77,10 +73,3 @@ def _messages(
         return observing, observing.close
     sweeping = Sweeping(settings, upstream, sweep, told.events, secret=secret, clock=clock)
     return sweeping, sweeping.close
-
-
-def _store(settings: Settings) -> Store:
-    config = settings.config
-    if settings.state is None:
-        return MemoryStore(Limits(config.payload_ttl_h * 3600.0, config.store_max_mb * 1024 * 1024))
-    return SqliteStore(settings.state, config, bodies_in_memory=True)

@@ -71,7 +71,12 @@ def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str
     parser.add_argument("--upstream", metavar="URL", help="default: https://api.anthropic.com")
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, tables [proxy] and [sweep]")
     parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
-    parser.add_argument("--state", metavar="FILE", help="default: under the user's state directory, mode 0600")
+    parser.add_argument(
+        "--state",
+        metavar="FILE|URL",
+        help="default: a file under the user's state directory, mode 0600; redis://, rediss:// or unix:// of a server"
+        " that several gateways share",
+    )
     parser.add_argument("--token-file", metavar="FILE", help="needed to listen on other than a loopback address")
     parser.add_argument("--observe", action="store_true", default=None, help="change nothing, only project")
     parser.add_argument("--log", default="info", metavar="LEVEL", help="debug, info (default), warning or error")
@@ -94,8 +99,11 @@ def _run(arguments: argparse.Namespace) -> int:
     # A port of its own, so that several can run; before what the command would have used, be that another gateway.
     settings = _settings(arguments, {"listen": "127.0.0.1:0", "upstream": os.environ.get(BASE_URL) or None})
     from cg.gateway import launch, logs
+    from cg.gateway.settings import default_state
+    from cg.sweep.redis_address import Address
 
-    path = arguments.log_file or (settings.state and settings.state.with_name(settings.state.name + ".log"))
+    beside = default_state(os.environ) if isinstance(settings.state, Address) else settings.state
+    path = arguments.log_file or (beside and beside.with_name(beside.name + ".log"))
     with logs.opened(path) as stream:
         logs.configure(arguments.log, stream)
         return launch.run_behind(settings, command, os.environ)

@@ -8,24 +8,21 @@ from typing import Any
 
 from cg.errors import CgError
 from cg.gateway.app import Messages
-from cg.gateway.clock import Clock, SystemClock
+from cg.gateway.clock import Clock
 from cg.gateway.events import Events, Route, Stage
 from cg.gateway.exposition import render
 from cg.gateway.fan import Fan
-from cg.gateway.identity import install_secret
 from cg.gateway.journal import Journal
 from cg.gateway.messages import Messages as Sweeping
 from cg.gateway.metrics import Metrics
 from cg.gateway.observe import Projection
 from cg.gateway.observing import Observing
 from cg.gateway.settings import Settings
+from cg.gateway.state import opened
 from cg.gateway.stats import About, Stats
 from cg.gateway.tracing import listeners, traced
 from cg.gateway.upstream import Upstream
 from cg.sweep.drivers import Sweep
-from cg.sweep.store import Limits, Store
-from cg.sweep.store_memory import MemoryStore
-from cg.sweep.store_sqlite import SqliteStore
 
 log = logging.getLogger("cg.gateway")
 log.addHandler(logging.NullHandler())  # a library prints nothing unless its program says so
@@ -37,9 +34,8 @@ class Local:
 
     def __init__(self, settings: Settings, clock: Clock | None = None, events: Events | None = None) -> None:
         self.settings = settings
-        self.clock = clock if clock is not None else SystemClock()
-        self.secret = install_secret(settings.state)
-        self.store = _store(settings)
+        self._state = opened(settings, clock)
+        self.clock, self.secret, self.store = self._state.clock, self._state.secret, self._state.store
         self.sweep = Sweep(settings.config, self.store)
         metrics = Metrics(asks_in_request=settings.config.ask == "on-request")
         about = About(self.clock.now(), settings.observe, settings.config.to_dict())
@@ -58,8 +54,7 @@ class Local:
 
     def close(self) -> None:
         """Close the state."""
-        if isinstance(self.store, SqliteStore):
-            self.store.close()
+        self._state.close()
 
 
 class Providers:
@@ -129,10 +124,3 @@ class Lifetime:
             self._events.took(Stage.TOTAL, time.monotonic() - self._began)
         self._events.request(self._route, self._status)
         self._events.closed()
-
-
-def _store(settings: Settings) -> Store:
-    config = settings.config
-    if settings.state is None:
-        return MemoryStore(Limits(config.payload_ttl_h * 3600.0, config.store_max_mb * 1024 * 1024))
-    return SqliteStore(settings.state, config, bodies_in_memory=True)

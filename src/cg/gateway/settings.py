@@ -11,6 +11,7 @@ from cg.gateway.access import MIN_TOKEN_CHARS, is_loopback_name
 from cg.gateway.base_url import checked
 from cg.sweep import config as sweep_config
 from cg.sweep.config import Config, ConfigError
+from cg.sweep.redis_address import Address, is_address, parse
 
 DEFAULT_UPSTREAM = "https://api.anthropic.com"
 ENVIRONMENT_PREFIX = "CG_PROXY_"
@@ -24,7 +25,7 @@ class Settings:
 
     listen: tuple[str, int] = ("127.0.0.1", 8788)
     upstream: str = DEFAULT_UPSTREAM
-    state: Path | None = None
+    state: Path | Address | None = None
     config: Config = field(default_factory=Config)
     token: str | None = field(default=None, repr=False)
     observe: bool = False
@@ -80,7 +81,7 @@ class Key:
 KEYS: tuple[Key, ...] = (
     Key("listen", "listen", "address and port; port 0 takes a free one"),
     Key("upstream", "upstream", "base URL of the provider"),
-    Key("state", "state", "file of the state, made if absent"),
+    Key("state", "state", "file of the state, made if absent, or URL of a server that several gateways share"),
     Key("token_file", "token", "file with the token that other machines, and routes with content, need"),
     Key("observe", "observe", "change nothing, and project what would have been saved", is_switch=True),
     Key("budget_ms", "budget_ms", "time for our own work on a request", "milliseconds", 10, 60_000),
@@ -198,7 +199,12 @@ def _value(key: Key, value: object, source: str) -> object:
         return address(str(value))
     if key.name == "token_file":
         return _token_in(Path(str(value)))
-    return Path(str(value)).expanduser() if key.name == "state" else value
+    return state_named(str(value)) if key.name == "state" else value
+
+
+def state_named(text: str) -> Path | Address:
+    """The file or the server that a state's name means. Raises ConfigError for a URL that is none of a server."""
+    return parse(text) if is_address(text) else Path(text).expanduser()
 
 
 def address(text: str) -> tuple[str, int]:

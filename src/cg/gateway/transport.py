@@ -13,7 +13,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cg.errors import CgError
@@ -23,7 +22,7 @@ from cg.gateway.events import Events
 from cg.gateway.in_loop import InLoop
 from cg.gateway.in_threads import InThreads
 from cg.gateway.local import Local
-from cg.gateway.settings import Settings
+from cg.gateway.settings import Settings, state_named
 from cg.sweep import config as sweep_config
 from cg.sweep.config import Config
 
@@ -62,8 +61,8 @@ class _Shared:
             config = sweep_config.load(None, os.environ, {}, preset)
         elif preset is not None:
             raise CgError("give either a config or a preset, not both")
-        path = None if state is None else Path(state).expanduser()
-        settings = Settings(state=path, config=config, observe=observe, budget_ms=budget_ms)
+        named = None if state is None else state_named(os.fspath(state))
+        settings = Settings(state=named, config=config, observe=observe, budget_ms=budget_ms)
         self._make = lambda: kind(Local(settings, clock, events), inner)
         self._guard = threading.Lock()
         self._is_closed = False
@@ -104,7 +103,7 @@ class Transport(_Shared, BaseTransport):
 
     `inner` carries what is sent; without one, connections like those of the SDK's own client are made, the proxy
     variables heeded. `preset` or `config` say what is done (`paid` by default, CG_SWEEP_ variables over it). `state` is
-    the file that outlives the process; without one everything is in memory. Idle asks, where the preset has them, are
+    the file that outlives the process, or the URL of a server that is shared; without one all is in memory. Idle asks, where the preset has them, are
     made in the name of the last request of their conversation, whose credential is kept until then and no longer.
     `observe` changes nothing and projects. `events` hears what is counted. Raises CgError for what cannot work.
     """
