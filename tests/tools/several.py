@@ -131,7 +131,7 @@ class Forwarder:
 
     targets: list[GatewayProcess]
     served: list[int] = field(default_factory=list)  # which gateway each request went to
-    on_request: Callable[[int, bytes], None] = lambda which, body: None
+    answering: list[int] = field(default_factory=list)  # which are in the middle of an answer
 
     def __enter__(self) -> str:
         self._guard = threading.Lock()
@@ -163,9 +163,19 @@ class Forwarder:
             which, server = self._dial()
             with server:
                 server.sendall(request)
-                self.on_request(which, request)
-                while data := server.recv(65536):
-                    client.sendall(data)
+                self._pass_on(which, server, client)
+
+    def _pass_on(self, which: int, server: socket.socket, client: socket.socket) -> None:
+        has_begun = False
+        try:
+            while data := server.recv(65536):
+                client.sendall(data)
+                if not has_begun:
+                    has_begun = True
+                    self.answering.append(which)
+        finally:
+            if has_begun:
+                self.answering.remove(which)
 
     def _dial(self) -> tuple[int, socket.socket]:
         for _ in range(len(self.targets)):
