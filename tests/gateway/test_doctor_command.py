@@ -13,7 +13,7 @@ from served import UpstreamClock
 from cg.errors import CgError
 from cg.gateway.background import in_background
 from cg.gateway.doctor import Plan, Verdict, doctor_config, examine
-from cg.gateway.doctor_command import add_arguments, run
+from cg.gateway.doctor_command import add_arguments, run, upstream_of
 from cg.gateway.doctor_line import Line
 from cg.gateway.settings import Settings
 
@@ -126,3 +126,30 @@ def test_without_a_credential_nothing_is_sent() -> None:
     """The message names the variables."""
     with pytest.raises(CgError, match="ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"):
         run(command(), {})
+
+
+@pytest.mark.parametrize(
+    ("said", "environment", "place"),
+    [
+        ([], {}, "https://api.anthropic.com"),
+        ([], {"ANTHROPIC_BASE_URL": "http://own.example"}, "http://own.example"),
+        (
+            [],
+            {"ANTHROPIC_BASE_URL": "http://own.example", "CG_PROXY_UPSTREAM": "http://other.example"},
+            "http://other.example",
+        ),
+        (["--upstream", "http://said.example"], {"CG_PROXY_UPSTREAM": "http://other.example"}, "http://said.example"),
+        (
+            ["--gateway", "http://127.0.0.1:1"],
+            {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"},
+            "https://api.anthropic.com",
+        ),
+    ],
+)
+def test_the_credential_goes_where_the_client_sends_it(
+    said: list[str], environment: dict[str, str], place: str
+) -> None:
+    """Not to the provider's own place when a variable names another."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert upstream_of(parser.parse_args(said), environment) == place

@@ -53,7 +53,8 @@ def _parser(is_doctor: bool) -> argparse.ArgumentParser:
         usage="cg-proxy run [options] -- COMMAND [ARGUMENT ...]",
     )
     # The screen is the command's.
-    _gateway_arguments(run, listen="a free port of 127.0.0.1", log="beside the state, with .log at its end")
+    log = "beside the state, with .log at its end"
+    _gateway_arguments(run, listen="a free port of 127.0.0.1", log=log, upstream=f"what {BASE_URL} says, then ")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
     run.set_defaults(command=_run)
 
@@ -66,9 +67,9 @@ def _parser(is_doctor: bool) -> argparse.ArgumentParser:
     return parser
 
 
-def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str) -> None:
+def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str, upstream: str = "") -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", help=f"default: {listen}")
-    parser.add_argument("--upstream", metavar="URL", help="default: https://api.anthropic.com")
+    parser.add_argument("--upstream", metavar="URL", help=f"default: {upstream}https://api.anthropic.com")
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, tables [proxy] and [sweep]")
     parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
     parser.add_argument(

@@ -11,18 +11,35 @@ from cg.gateway.doctor_line import Line
 from cg.gateway.settings import DEFAULT_UPSTREAM, Settings
 
 DEFAULT_MODEL = "claude-haiku-4-5"  # the cheapest of the current ones
+BASE_URL = "ANTHROPIC_BASE_URL"
+UPSTREAM_VARIABLE = "CG_PROXY_UPSTREAM"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--upstream", default=DEFAULT_UPSTREAM, metavar="URL", help=f"default: {DEFAULT_UPSTREAM}")
+    parser.add_argument(
+        "--upstream",
+        metavar="URL",
+        help=f"default: {UPSTREAM_VARIABLE}, then {BASE_URL} where no --gateway is given, then {DEFAULT_UPSTREAM}",
+    )
     parser.add_argument("--model", default=DEFAULT_MODEL, metavar="NAME", help=f"default: {DEFAULT_MODEL}")
     parser.add_argument("--ttl", choices=("5m", "1h"), default="5m", help="the cache lifetime to examine")
-    parser.add_argument("--wait", action="store_true", help="try the lifetime for real: takes 4 or 59 minutes")
+    parser.add_argument(
+        "--wait", action="store_true", help="try the lifetime for real: takes 4 minutes (5m) or 59 (1h)"
+    )
     parser.add_argument(
         "--gateway", metavar="URL", help="a gateway that runs already; without it one is started for the examination"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a finding")
+
+
+def upstream_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> str:
+    """Where the examination goes: the credential is for the place that the client's own variable names, and no other.
+
+    With a gateway to examine that variable names the gateway, or should.
+    """
+    of_client = None if arguments.gateway else environment.get(BASE_URL)
+    return arguments.upstream or environment.get(UPSTREAM_VARIABLE) or of_client or DEFAULT_UPSTREAM
 
 
 def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Callable[[str], None] = print) -> int:
@@ -30,9 +47,10 @@ def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Call
     credential = credential_of(environment)
     if not credential:
         raise CgError("no credential: set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN")
+    upstream = upstream_of(arguments, environment)
     plan = Plan(
         model=arguments.model,
-        upstream=place_of(arguments.upstream),
+        upstream=place_of(upstream),
         ttl=arguments.ttl,
         waits=arguments.wait,
         environment=environment if arguments.gateway else None,
@@ -42,7 +60,7 @@ def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Call
         say(price_line(plan))
     from cg.gateway.background import in_background  # the server's stack, which the checks themselves do without
 
-    settings = Settings(listen=("127.0.0.1", 0), upstream=arguments.upstream, state=None, config=doctor_config())
+    settings = Settings(listen=("127.0.0.1", 0), upstream=upstream, state=None, config=doctor_config())
     findings: list[Finding] = []
     with in_background(settings) as address:
         own = Line(address, credential)

@@ -78,7 +78,8 @@ def notes(summary: Summary, settings: Settings, results: Iterable[Result]) -> st
     after = {name: row.after_end.units for name, row in summary.totals.items()}
     none = summary.totals[NONE.name].total.units
     lines = [
-        f"{summary.sessions} sessions, {summary.requests} requests, {summary.outputs} tool outputs. 'against none', "
+        f"{counted(summary.sessions, 'session')}, {counted(summary.requests, 'request')}, "
+        f"{counted(summary.outputs, 'tool output')}. 'against none', "
         "'90 %' (sessions resampled) and 'cold cost saved' are in price units, so they hold for any model.",
         f"Taken for granted: {settings.bytes_per_token:g} bytes a token, {settings.verdict_tokens} output tokens a verdict.",
     ]
@@ -113,10 +114,14 @@ def columns(cells: Sequence[Sequence[str]]) -> str:
     )
 
 
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" + ("" if n == 1 else "s")
+
+
 def dollars(value: float | None) -> str:
     if value is None:
         return "unknown"
-    return f"{'-' if value < 0 else ''}${abs(value):,.2f}"
+    return f"{'-' if round(value, 2) < 0 else ''}${abs(value):,.2f}"
 
 
 def share(value: float | None, *, signed: bool = False) -> str:
