@@ -40,6 +40,13 @@ def changed(rng: random.Random, turns: list) -> list:
     return turns
 
 
+def moved(rng: random.Random, turns: list) -> list:
+    """The same with a piece of the middle gone, as behind a compaction, or with a piece put in: what follows moves."""
+    at = rng.randrange(1, len(turns) + 1)
+    piece = [] if rng.random() < 0.6 else [say(words(rng, 3)), user(words(rng, 1))]
+    return [*turns[:at], *piece, *turns[at + rng.randrange(5) :]]
+
+
 def check(grown: Growing, turns: list, system: str, min_later_turns: int) -> None:
     read = transcript(*turns, system=system)
     plain, found = (make(read, min_later_turns=min_later_turns) for make in (build, grown))
@@ -60,10 +67,21 @@ def test_it_equals_the_index_that_is_built_anew(seed: int) -> None:
                 turns = changed(rng, changed(rng, turns))
             case 1:
                 turns = turns[: rng.randrange(1, len(turns) + 1)]
+            case 5:
+                turns = moved(rng, turns)
             case 2 if rng.random() < 0.3:
                 system = words(rng, 3)
         turns = turns + turns_of(rng, 100 * step, rng.randrange(6))
     check(grown, turns, system, 8)
+
+
+def test_an_output_that_moved_towards_the_start_is_found_where_it_is() -> None:
+    """Its name is used for the first time in front of where it stood."""
+    grown = Growing()
+    early = [user("look"), call("t1"), result("t1", "nothing"), call("t2"), result("t2", "fetch_rows")]
+    late = [*early[:1], *early[3:], say("fetch_rows it is"), user("go on")]
+    for turns in (early, late, early, late):
+        check(grown, turns, "", 0)
 
 
 def test_only_new_and_changed_messages_are_read() -> None:

@@ -68,11 +68,11 @@ class Growing(Mapping[Identity, Record]):
             self._forget(len(self._messages) - 1)
             self._messages.pop()
         same = common_messages(seen.chain, transcript.chain) if seen is not None else 0
-        for i in range(same, len(self._messages)):
-            assert seen is not None
-            if _raw(seen, i) != _raw(transcript, i):
-                self._forget(i)
-                self._messages[i] = self._learn(i, _raw(transcript, i))
+        changed = [i for i in range(same, len(self._messages)) if seen is None or _raw(seen, i) != _raw(transcript, i)]
+        for i in changed:  # all of them first: an output that has moved would stand in two places for a while
+            self._forget(i)
+        for i in changed:
+            self._messages[i] = self._learn(i, _raw(transcript, i))
         for i in range(len(self._messages), n):
             self._messages.append(self._learn(i, _raw(transcript, i)))
 
