@@ -43,6 +43,7 @@ def test_events_are_whole_whatever_the_pieces(stream: tuple[list[bytes], bytes],
         (b"event:x\r\ndata:[1]\r\n\r\n", "x", {}),
         (b"event: x\ndata: {nonsense\n\n", "x", {}),
         (b": only a note\n\n", "", {}),
+        (b'\xef\xbb\xbfdata: {"a": 1}\n\n', "", {"a": 1}),
     ],
 )
 def test_fields_are_read_as_the_format_says(raw: bytes, name: str, data: object) -> None:
@@ -58,10 +59,17 @@ def test_fields_are_read_as_the_format_says(raw: bytes, name: str, data: object)
         (b"event: message_stop\r\ndata: {}\r\n\r\n", b"message_stop"),
         (b'data: {"type":"content_block_start"}\n\n', b"content_block_start"),
         (b": nothing\n\n", b""),
+        (b'id: 7\nevent: message_stop\ndata: {"message":{"type":"message"},"type":"x"}\n\n', b"message_stop"),
+        (b': kept\rdata: {"message":{"type":"x"}}\revent:message_stop\r\r', b"message_stop"),
+        (b'data: {"message":{"type":"message"},"type":"message_start"}\n\n', b"message_start"),
+        (b'data:{\ndata: "type": "message_stop"}\n\n', b"message_stop"),
+        (b'\xef\xbb\xbfevent: message_start\ndata: {"message":{"type":"message"}}\n\n', b"message_start"),
+        (b'data: {"text":"\\nevent: message_stop","type":"ping"}\n\n', b"ping"),
+        (b'data: {"type":7}\n\n', b""),
     ],
 )
-def test_the_type_is_found_without_reading_the_data(raw: bytes, kind: bytes) -> None:
-    """Also where the sender leaves the event field out."""
+def test_the_type_is_found_wherever_it_stands(raw: bytes, kind: bytes) -> None:
+    """Also where the sender leaves the event field out, or puts another field, or another member, in front of it."""
     assert sse.type_of(raw) == kind
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024  # a tool's arguments come in small deltas; one event is seldom over 100 KB
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")
-_TYPE = re.compile(rb'"type"\s*:\s*"([a-z_]+)"')
+_NAME = re.compile(rb"(?:\A|[\r\n])event:([^\r\n]*)")
+_TYPE = re.compile(rb'(?:\A|[\r\n])data: ?\{\s*"type"\s*:\s*"([a-z_]+)"')
+_MARK = b"\xef\xbb\xbf"  # of the byte order; a stream may begin with one, and it belongs to no field
 
 
 class TooLong(Exception):
@@ -36,7 +38,7 @@ class Event:
         return found if isinstance(found, dict) else {}
 
     def _fields(self) -> Iterator[tuple[bytes, bytes]]:
-        for line in self.raw.splitlines():
+        for line in self.raw.removeprefix(_MARK).splitlines():
             key, _, value = line.partition(b":")
             yield key, value.removeprefix(b" ")
 
@@ -75,11 +77,16 @@ def write(name: str, data: dict[str, Any]) -> bytes:
 
 
 def type_of(raw: bytes) -> bytes:
-    """The event's name as it stands in its bytes, without reading the rest: the cheap look at every event."""
+    """The event's name, wherever its field stands; as a rule without reading the rest: the cheap look at every event."""
     if raw.startswith(b"event:"):
         return raw[6 : _line_end(raw)].strip()
-    found = _TYPE.search(raw)  # a sender may leave the field out; the type in the data says the same
-    return found[1] if found else b""
+    raw = raw.removeprefix(_MARK)
+    if named := _NAME.search(raw):
+        return named[1].strip()
+    if found := _TYPE.search(raw):  # a sender may leave the field out; the type in the data says the same
+        return found[1]
+    kind = Event(raw).data().get("type")  # not the first in its object, or of something inside it
+    return kind.encode("utf-8", "replace") if isinstance(kind, str) else b""
 
 
 def _line_end(raw: bytes) -> int:
