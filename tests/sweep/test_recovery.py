@@ -1,10 +1,14 @@
 """How originals come back: from the body when the store is full, and whatever the case of the id."""
 
+from contextlib import nullcontext
+from hashlib import sha256
+
 import pytest
 from sessions import results
 from sweeping import START, encoded, expanding, output, removed_at_cold, sweep_of
 
 from cg.sweep.counters import Decline, Event
+from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
 
 
@@ -41,6 +45,37 @@ def test_a_full_store_does_not_keep_the_answer_to_an_expand_call_back() -> None:
     assert [one.report.events.get(Event.EXPANDED, 0) for one in sent] == [1, 0, 1]
     assert [one.report.declines.get(Decline.STORE_REFUSED, 0) for one in sent] == [1, 1, 0]
     assert len(store.load("t").removals) == len(done.report.removed) + 1  # frozen as soon as there was room
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["store fails", "killed"])
+def test_an_expansion_that_left_is_marked_by_the_next_turn_if_its_own_could_not(is_killed: bool, monkeypatch) -> None:
+    """The answer is frozen, the turn has left, and the mark was never written: a later copy stays whole all the same."""
+    store = MemoryStore()
+    sweep = sweep_of(store)
+    _, done = removed_at_cold(sweep)
+    removed = done.report.removed[0]
+    form = expanding(20, removed.key)
+
+    def fail(*_):
+        raise Killed if is_killed else StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "expand_mark", fail)
+        left = []
+        with pytest.raises(Killed) if is_killed else nullcontext():
+            sweep.process(encoded(form), "t", START + 1010, leave=left.append)
+    number = int(removed.tool_use_id.removeprefix("toolu_"))
+    assert results(left[0].body)["toolu_expand"] == output(number)
+    assert not store.load("t").expanded
+    form["messages"] += [{"role": "assistant", "content": "So."}, {"role": "user", "content": "Go on."}]
+    again = sweep_of(store).process(encoded(form), "t", START + 1020)
+    assert results(again.body)["toolu_expand"] == output(number)
+    assert store.load("t").expanded == {sha256(output(number).encode()).hexdigest()}
+    assert Event.EXPANDED not in again.report.events  # it came back once
 
 
 def test_a_full_store_leaves_an_id_that_brings_nothing_back_to_the_client_s_words() -> None:

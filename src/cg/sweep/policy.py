@@ -170,6 +170,7 @@ class Core:
 
     def _answer_expansions(self, work: Work) -> Steps[None]:
         """Put originals in the place of the errors with which a client answered calls of our tool."""
+        work.expanded.extend(recovery.unmarked_expansions(work.transcript, work.thread))
         for text, use in recovery.unanswered_expansions(work.transcript, work.thread):
             expansion = yield from recovery.expand(recovery.expand_id(use.arguments), work.transcript, work.thread)
             kept = yield from substitute(work.transcript, text, expansion.answer, work.now)

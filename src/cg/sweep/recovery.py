@@ -68,12 +68,26 @@ def expired_notice(tool: str, arguments: str) -> str:
 
 def unanswered_expansions(transcript: Transcript, thread: Thread) -> Iterator[tuple[ToolText, ToolUse]]:
     """Results that the client gave to our expand calls, which it cannot know, and that no frozen answer covers yet."""
+    return (found for found in _expansions(transcript, thread) if found[0].identity not in thread.removals)
+
+
+def unmarked_expansions(transcript: Transcript, thread: Thread) -> Iterator[str]:
+    """SHA-256 of originals that stand in frozen answers and are not marked as expanded: an answer is frozen before its
+    turn leaves and the mark is written after, if the process still lives and the store takes it."""
+    answered = {expand_id(u.arguments) for t, u in _expansions(transcript, thread) if t.identity in thread.removals}
+    for identity in thread.removals if answered else ():
+        if identity.key in answered and identity.sha256 not in thread.expanded:
+            yield identity.sha256
+
+
+def _expansions(transcript: Transcript, thread: Thread) -> Iterator[tuple[ToolText, ToolUse]]:
+    """The client's results of our expand calls."""
     if thread.declaration is None or EXPAND_TOOL in transcript.declares:
         return
     calls = {use.id: use for use in transcript.tool_uses.values() if use.name == EXPAND_TOOL}
     for text in transcript.tool_texts if calls else ():
         use = calls.get(text.tool_use_id)
-        if use is not None and text.block == 0 and text.identity not in thread.removals:
+        if use is not None and text.block == 0:
             yield text, use
 
 
