@@ -188,6 +188,23 @@ def test_a_crowd_before_a_store_that_hangs_waits_for_one_budget() -> None:
     asyncio.run(session())
 
 
+def test_a_request_that_meets_the_end_leaves_as_it_came() -> None:
+    """Whether it comes when the workers have been let go of, or waits for one of them when that happens."""
+
+    async def session() -> None:
+        async with crowd(WORKERS + 1) as (gateway, store, ticks, sent):
+            await until(lambda: len(gateway.messages._turns._workers._waiting) == 1)
+            gateway.messages._turns.close()
+            late = Talk().body()
+            turn = await gateway.messages._turns.take(inbound(late, x_cg_session="late"), lambda thread: lambda b: None)
+            assert (turn.body, turn.swept.report.reason) == (late, Reason.FAULT)
+            store.let_through(stay_open=True)
+            ticks.at += 100.0
+            assert {answer.status for answer in await asyncio.gather(*sent)} == {200}
+
+    asyncio.run(session())
+
+
 def test_more_conversations_than_are_remembered_disturb_nobody() -> None:
     """What is kept for the case that the store fails is bounded, and many threads may push each other's out at once."""
     sweep, names = sweep_of(), [f"t{n}" for n in range(REMEMBERED_THREADS + 60)]

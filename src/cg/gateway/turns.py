@@ -238,10 +238,10 @@ class Turns:
 
     async def _last_form(self, job: Job) -> Turn:
         """What was decided before, made without the store; the client's bytes if even that takes too long."""
-        future = asyncio.wrap_future(self._spare.submit(partial(self._frozen, job)))
         try:
+            future = asyncio.wrap_future(self._spare.submit(partial(self._frozen, job)))
             return await asyncio.wait_for(future, self._budget_s)
-        except Exception:
+        except Exception:  # closed in the meantime is one
             return as_it_came(job.inbound, self._clock.now(), Reason.FAULT)
 
     def _frozen(self, job: Job) -> Turn:
