@@ -68,6 +68,20 @@ def test_an_interrupt_in_the_clients_thread_is_raised_there() -> None:
         assert client.post("https://api.example.com/v1/messages", content=Talk().body()).status_code == 200
 
 
+def test_a_client_that_is_closed_while_a_request_is_begun_leaves_nothing_running() -> None:
+    """The request passes to the connections that are closed, and begins no thread that nobody would end."""
+    carrier = Transport(httpx2.MockTransport(lambda request: httpx2.Response(200, json={})), config=COLD)
+
+    class Closing(httpx2.SyncByteStream):
+        def __iter__(self) -> Any:
+            carrier.close()
+            yield Talk().body()
+
+    request = httpx2.Request("POST", "https://api.example.com/v1/messages", stream=Closing())
+    assert carrier.handle_request(request).status_code == 200
+    assert carrier._engine._thread is None
+
+
 def test_an_interrupt_between_two_pieces_of_a_stream_lets_go_of_it() -> None:
     """The upstream's reply is closed, and the transport goes on."""
     closed: list[bool] = []

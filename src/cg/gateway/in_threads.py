@@ -99,8 +99,10 @@ class InThreads:
         return self._inner
 
     def _running(self, inner: Any) -> tuple[LoopThread, Providers]:
-        """The loop and who works on it, begun with the first request."""
+        """The loop and who works on it, begun with the first request. Raises Stopped once this has been closed."""
         with self._guard:
+            if self._is_passing:  # since this request looked: whatever it began, nobody would end
+                raise Stopped("the transport was closed")
             if self._thread is None or self._providers is None:
                 self._providers = Providers(self.local, CallerUpstream(inner), ErrandUpstream(inner))
                 self._thread = LoopThread("cg-transport")
@@ -119,8 +121,9 @@ class InThreads:
         on_errand(Work(self._end))
 
     def _end(self) -> None:
-        self._is_passing = True
-        thread, providers = self._thread, self._providers
+        with self._guard:
+            self._is_passing = True
+            thread, providers = self._thread, self._providers
         if thread is not None and providers is not None:
             try:
                 thread.submit(providers.close()).result(CLOSE_S)
