@@ -65,3 +65,48 @@ def test_a_break_that_is_known_is_taken_by_its_equals_only(reply: str, scan: int
     """Other brackets open, or one more than 64, or another thing expected: read for itself."""
     for tail in (ANSWER, "\u201d" + ANSWER, "x" + ANSWER):
         assert decode(reply + tail, [0, 1]).to_dict() == verdict_oracle.decode(reply + tail, [0, 1])
+
+
+KEEP = "{i:0,verdict:keep}"
+FAR = " " * 70
+
+
+@pytest.mark.parametrize(
+    ("reply", "drops", "reason"),
+    [
+        pytest.param(f'[""//["",//\n{FAR}\'[{KEEP}]\']{ANSWER}', (0,), None, id="another thing expected"),
+        pytest.param(f'{{a:[""//[[""//\n//{KEEP}\n{FAR}]]{ANSWER}', (0,), None, id="another bracket closed"),
+        pytest.param(f'[[""//[""//\n//{KEEP}\n{FAR}]x{ANSWER}', (0,), None, id="the outermost closed"),
+        pytest.param('[""//[[[[""//\n' + FAR + ",[1" * 61 + "=", (), "limit", id="one more than 64"),
+        pytest.param('{"":1,a//{"":1,i//\n' + FAR + ":1,=", (), "malformed", id="a name of a verdict"),
+        pytest.param("{“a{“i”" + FAR + f":1,= {ANSWER.strip()}", (), "malformed", id="a name in curly quotes"),
+        pytest.param("{“a{“verdict”" + FAR + f":1,= {ANSWER.strip()}", (), "malformed", id="a curly verdict"),
+    ],
+)
+def test_what_differs_in_one_thing_is_read_for_itself(
+    reply: str, drops: tuple[int, ...], reason: str | None, scan: int
+) -> None:
+    """The bracket before it broke behind the same comment or string; this one ends otherwise, and hides other text."""
+    found = decode(reply, [0, 1])
+    assert found.to_dict() == verdict_oracle.decode(reply, [0, 1])
+    assert (found.drops, found.reason) == (drops, reason)
+
+
+RUN = "{i:0,verdict:drop}\n{i:1,verdict:drop}\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "drops"),
+    [
+        pytest.param(RUN + "{a:[[]," + "[" * 64 + "x", "ok", (), id="behind a run"),
+        pytest.param("[[],{i:" + "[" * 64 + "x", "truncated", (), id="behind a name of a verdict"),
+        pytest.param("[\n[],{i:" + "[" * 64 + "x", "ok", (), id="first on its line"),
+    ],
+)
+def test_an_empty_array_between_brackets_given_up_is_read_in_its_turn(
+    reply: str, status: str, drops: tuple[int, ...], scan: int
+) -> None:
+    """It comes after the run before it; where a named value stood in what was given up, it stands behind a break."""
+    found = decode(reply, [0, 1])
+    assert found.to_dict() == verdict_oracle.decode(reply, [0, 1])
+    assert (found.status, found.drops) == (status, drops)

@@ -144,10 +144,11 @@ static size_t past_idle(Machine *m, const size_t at) {
                 nest_add(&nest, i++);
                 continue;
             }
+            run_end(m, CLOSED);         /* both before what stands between the brackets, which may be an answer */
+            if (content != NOWHERE) m->after_break = 1;
             if (!(end = nest_give_up(m, &nest))) break;
             m->gave_up = 1;
             m->joins.n = 0;
-            if (content != NOWHERE) m->after_break = 1;
             if (content != NOWHERE && content < end) content = NOWHERE;
             if (string != NOWHERE && string < end) string = NOWHERE;
             if (i - end == MAX_LEVELS - 1 && s[i] == '[') i = nest_row(m, &nest, i); else nest_add(&nest, i++);
@@ -169,6 +170,7 @@ static size_t past_idle(Machine *m, const size_t at) {
             i = end;
         joins:
             if (string == NOWHERE || content != NOWHERE) continue;
+            if (expect == COLON && name != OTHER_NAME) continue;        /* what its colon says, others do not */
             if ((end = tail_break(m, i, objects, depth, expect)) == NOWHERE) {
                 join_add(&m->joins, i, objects, depth, expect);
                 continue;
