@@ -87,7 +87,7 @@ cdef enum:
     TRUNCATED = 1
     UNPARSEABLE = 2
     WITHOUT_GIL = 4096      # bytes; below, letting the lock go costs more than the scan
-    SLACK = 16384           # bytes a growing buffer may stand above its content; the C library moves pages, not bytes
+    SLACK = 12288           # bytes a growing buffer may stand above its content; the C library moves pages, not bytes
 
 cdef enum Reason:
     NO_REASON, WAS_CUT, MALFORMED, EMPTY, NO_JSON, NO_VERDICT, LONE_OBJECT, LIMIT
