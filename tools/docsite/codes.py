@@ -27,7 +27,12 @@ SETS: tuple[tuple[str, str, type[StrEnum]], ...] = (
     ("What calls are for", "Label `for` of `cg_tokens_total` and `cg_model_calls_total`.", events.Spend),
 )
 
-WORDS = {**words.REASONS, **words.FAULTS, **words.OUTCOMES, **words.ASKS}  # as the page and the doctor say it
+# As the page and the doctor say it. Members of different sets are equal when their words are, so the set is in the key.
+WORDS = {
+    (type(member), member): said
+    for of_set in (words.REASONS, words.FAULTS, words.OUTCOMES, words.ASKS)
+    for member, said in of_set.items()
+} | {(values.Phase, phase): words.REASONS[ledger.Reason(phase)] for phase in values.Phase}
 
 
 def page() -> str:
@@ -57,7 +62,8 @@ def _sets() -> Iterator[str]:
         said = comments(members)
         yield f"## {heading}\n\n{what}\n"
         yield table(
-            ["code", "meaning"], ([code(m.value), WORDS.get(m) or said.get(m.name) or _plain(m)] for m in members)
+            ["code", "meaning"],
+            ([code(m.value), WORDS.get((members, m)) or said.get(m.name) or _plain(m)] for m in members),
         )
 
 
