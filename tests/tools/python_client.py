@@ -14,8 +14,6 @@ import os
 import sys
 import warnings
 
-warnings.simplefilter("ignore")
-logging.disable(logging.CRITICAL)
 MODEL, SYSTEM, ASK = "claude-sonnet-5", "You inspect record sets.", "Inspect all sets."
 MAX_STEPS = 40
 TOOL = {
@@ -190,6 +188,8 @@ RUN = {
 
 
 def main():
+    warnings.simplefilter("ignore")  # what the libraries say on the way is not the answer
+    logging.disable(logging.CRITICAL)
     name, url = sys.argv[1:]
     answer, history, error = None, None, None
     try:
