@@ -144,7 +144,8 @@ def test_a_server_that_evicts_or_forgets_is_refused_at_the_start(settings: dict[
 def test_snapshots_are_persistence_too() -> None:
     """`save` points in place of an append-only file."""
     with state_server(appendonly="no", save="3600 1") as running, RedisStore(running.url()) as store:
-        fill(store, 1)
+        frozen = fill(store, 1)
+        assert store.load("t").removals == frozen
 
 
 def test_a_replica_is_refused(server: StateServer) -> None:

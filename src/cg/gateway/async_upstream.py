@@ -5,7 +5,7 @@ from typing import Any
 
 from cg.gateway.calling import Calling, as_ours, calling_of, headers_of
 from cg.gateway.exchange import Headers
-from cg.gateway.upstream import Body, Reply, TooLong
+from cg.gateway.upstream import Body, Reply, read_whole
 
 
 class AsyncReply:
@@ -22,12 +22,7 @@ class AsyncReply:
                 yield piece
 
     async def read(self, limit: int) -> bytes:
-        whole = bytearray()
-        async for piece in self.stream():
-            whole += piece
-            if len(whole) > limit:
-                raise TooLong(f"the reply has more than {limit} bytes")
-        return bytes(whole)
+        return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
         await self._stream.aclose()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from cg.gateway.calling import Calling, as_ours, calling_of, headers_of
 from cg.gateway.exchange import Headers
-from cg.gateway.upstream import Body, Reply, TooLong, UpstreamError
+from cg.gateway.upstream import Body, Reply, TooLong, UpstreamError, read_whole
 
 T = TypeVar("T")
 MAX_ASK_BYTES = 4 * 2**20  # of a reply that is read whole on an errand
@@ -137,12 +137,7 @@ class CallerReply:
                 yield piece
 
     async def read(self, limit: int) -> bytes:
-        whole = bytearray()
-        async for piece in self.stream():
-            whole += piece
-            if len(whole) > limit:
-                raise TooLong(f"the reply has more than {limit} bytes")
-        return bytes(whole)
+        return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
         await self._caller.give(self._stream.close).done()

@@ -15,7 +15,7 @@ from cg.gateway import silence
 from cg.gateway.base_url import checked
 from cg.gateway.exchange import Headers
 from cg.gateway.sockets import Sockets
-from cg.gateway.upstream import Body, Cut, Reply, TimedOut, TooLong, Unreachable, UpstreamError
+from cg.gateway.upstream import Body, Cut, Reply, TimedOut, Unreachable, UpstreamError, read_whole
 
 KEPT_CONNECTIONS = 64
 KEPT_S = 50.0  # idle; servers close at 60 s and later, and a request that meets a closing connection is lost
@@ -44,14 +44,7 @@ class PooledReply:
             raise Cut("closed before its end", is_reset=False) from error
 
     async def read(self, limit: int) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        async for piece in self.stream():
-            size += len(piece)
-            if size > limit:
-                raise TooLong(f"the reply has more than {limit} bytes")
-            pieces.append(piece)
-        return b"".join(pieces)
+        return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
         await self._response.aclose()

@@ -103,8 +103,9 @@ class Transport(_Shared, BaseTransport):
 
     `inner` carries what is sent; without one, connections like those of the SDK's own client are made, the proxy
     variables heeded. `preset` or `config` say what is done (`paid` by default, CG_SWEEP_ variables over it). `state` is
-    the file that outlives the process, or the URL of a server that is shared; without one all is in memory. Idle asks, where the preset has them, are
-    made in the name of the last request of their conversation, whose credential is kept until then and no longer.
+    the file that outlives the process, or the URL of a server that is shared; without one all is in memory. Idle asks,
+    where the preset has them, are made in the name of the last request of their conversation, whose credential is kept
+    until then and no longer.
     `observe` changes nothing and projects. `events` hears what is counted. Raises CgError for what cannot work.
     """
 

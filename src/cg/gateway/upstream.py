@@ -52,6 +52,18 @@ class TooLong(UpstreamError):
     """The reply has more bytes than the caller can take."""
 
 
+async def read_whole(pieces: AsyncIterator[bytes], limit: int) -> bytes:
+    """A body in one; raises TooLong past `limit` bytes, and what the pieces raise."""
+    whole: list[bytes] = []
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > limit:
+            raise TooLong(f"the reply has more than {limit} bytes")
+        whole.append(piece)
+    return b"".join(whole)
+
+
 class Upstream(Protocol):
     """Whoever sends requests to the provider."""
 
