@@ -1,9 +1,11 @@
 """Many streams for a long time: nothing dropped, memory flat.
 
-    python bench/gateway/soak.py [--minutes 10] [--streams 64] [--size 100000]
+    python bench/gateway/soak.py [--minutes 10] [--fill 400] [--streams 64] [--size 100000]
 
 Each client has a conversation of its own and sends it again and again, as an agent does; every stream's events are
-counted. Resident memory and open files of the gateway are sampled, and the slope of the second half is printed.
+counted. A conversation's last body stays until its cache entry has ended, five minutes after the last request, so for
+the first minutes bodies only come and none goes: `--fill` seconds are for that, and the minutes that are judged follow.
+Resident memory and open files of the gateway are sampled, and the slope over the judged minutes is printed.
 """
 
 import argparse
@@ -79,17 +81,17 @@ async def watch(port: int, pid: int, until: float, samples: list[Sample]) -> Non
 
 
 def slope_kb_per_minute(samples: list[Sample]) -> float:
-    """Least squares over the second half, in which everything that fills up once is full."""
-    half = samples[len(samples) // 2 :]
-    mean_t = sum(sample.at_s for sample in half) / len(half)
-    mean_m = sum(sample.kb for sample in half) / len(half)
-    spread = sum((sample.at_s - mean_t) ** 2 for sample in half)
-    return 60 * sum((s.at_s - mean_t) * (s.kb - mean_m) for s in half) / spread if spread else 0.0
+    """Least squares."""
+    mean_t = sum(sample.at_s for sample in samples) / len(samples)
+    mean_m = sum(sample.kb for sample in samples) / len(samples)
+    spread = sum((sample.at_s - mean_t) ** 2 for sample in samples)
+    return 60 * sum((s.at_s - mean_t) * (s.kb - mean_m) for s in samples) / spread if spread else 0.0
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--fill", type=float, default=400, help="seconds before the judged minutes")
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--size", type=int, default=100_000)
     arguments = parser.parse_args()
@@ -104,19 +106,18 @@ async def main() -> None:
 async def soak(arguments: argparse.Namespace, port: int, pid: int) -> None:
     await asyncio.sleep(1)
     idle = processes.resident_kb(pid)
-    until = time.monotonic() + 60 * arguments.minutes
+    until = time.monotonic() + arguments.fill + 60 * arguments.minutes
     done: list[int] = []
     failed: list[str] = []
     samples: list[Sample] = []
     clients = [client(port, name, arguments.size, until, done, failed) for name in range(arguments.streams)]
     await asyncio.gather(watch(port, pid, until, samples), *clients)
     await asyncio.sleep(2)
-    memory = [sample.kb for sample in samples]
-    print(
-        f"{arguments.streams} streams at a time for {arguments.minutes} minutes: {len(done)} whole, {len(failed)} not"
-    )
-    print(f"resident: idle {idle} kB, first {memory[0]}, half {memory[len(memory) // 2]}, last {memory[-1]}")
-    print(f"slope over the second half {slope_kb_per_minute(samples):+.0f} kB a minute")
+    judged = [sample for sample in samples if sample.at_s >= arguments.fill]
+    memory = [sample.kb for sample in judged]
+    print(f"{arguments.streams} streams at a time: {len(done)} whole, {len(failed)} not")
+    print(f"resident: idle {idle} kB; judged minutes: first {memory[0]}, least {min(memory)}, most {max(memory)}")
+    print(f"slope over the judged {arguments.minutes} minutes {slope_kb_per_minute(judged):+.0f} kB a minute")
     print(f"open files: most {max(sample.files for sample in samples)}, at the end {processes.open_files(pid)}")
     print(f"processor {processes.cpu_s(pid):.1f} s")
     if failed:
