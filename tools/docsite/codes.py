@@ -63,13 +63,8 @@ def _sets() -> Iterator[str]:
         yield f"## {heading}\n\n{what}\n"
         yield table(
             ["code", "meaning"],
-            ([code(m.value), WORDS.get((members, m)) or said.get(m.name) or _plain(m)] for m in members),
+            ([code(m.value), WORDS.get((members, m)) or said[m.name]] for m in members),
         )
-
-
-def _plain(member: StrEnum) -> str:
-    """A code without a comment says what it means."""
-    return member.name.lower().replace("_", " ")
 
 
 def comments(members: type[StrEnum]) -> dict[str, str]:

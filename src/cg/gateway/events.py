@@ -24,14 +24,14 @@ class Route(StrEnum):
 class Refusal(StrEnum):
     """Why the gateway itself turned a request away."""
 
-    HOST = "host"
-    ORIGIN = "origin"
-    TOKEN = "token"
+    HOST = "host"  # a host name that is not one of this machine, and no token
+    ORIGIN = "origin"  # a page of another web origin
+    TOKEN = "token"  # a token is needed, and is missing or wrong
     TARGET = "target"  # absolute form, or a path that is none
     FRAMING = "framing"  # lengths and encodings that two readers could understand differently
-    TOO_LARGE = "too_large"
-    BUSY = "busy"
-    METHOD = "method"
+    TOO_LARGE = "too_large"  # a body over `max_body_mb`
+    BUSY = "busy"  # more than `max_requests`, `max_connections` or `max_buffered_mb` at a time
+    METHOD = "method"  # a method that the route does not have
 
 
 class Fault(StrEnum):
@@ -57,9 +57,9 @@ OURS = frozenset([Fault.SWEEP, Fault.STORE, Fault.WATCHDOG, Fault.TIMER, Fault.R
 class Spend(StrEnum):
     """What a model call was made for. Only REQUEST is the client's own."""
 
-    REQUEST = "request"
-    ASK = "ask"
-    PING = "ping"
+    REQUEST = "request"  # the client's own
+    ASK = "ask"  # which outputs are spent
+    PING = "ping"  # a read of one token that keeps an entry alive
     RECOVERY = "recovery"  # an inner round that answered a call of our tool
 
 
@@ -83,9 +83,9 @@ class Outcome(StrEnum):
 class Timer(StrEnum):
     """The life of an idle ask."""
 
-    ARMED = "armed"
+    ARMED = "armed"  # a reply has ended, and a gap may begin
     CANCELLED = "cancelled"  # the branch's next request came first
-    FIRED = "fired"
+    FIRED = "fired"  # its moment came
     CLAIMED_ELSEWHERE = "claimed_elsewhere"  # another gateway on this store had it
     DROPPED = "dropped"  # queue full, or stopping
     CREDENTIAL_REFUSED = "credential_refused"  # answered 401: the credential is let go

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from cg.sweep.config import Config
+from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import net_worth
 from cg.sweep.index import Index
 from cg.sweep.inventory import Candidate
+from cg.sweep.tally import Tally
 from cg.sweep.transcript import Transcript
 from cg.sweep.values import Identity, Pending, Phase
 
@@ -46,3 +48,16 @@ def paying(
         if worth > best_worth:
             best, best_worth = n, worth
     return tuple(sorted(latest_first[:best], key=lambda c: c.text.start))
+
+
+def booked(n_drops: int, n_chosen: int, phase: Phase, config: Config) -> Tally:
+    """How the sums of `paying` went; where the prefix is lost, or nothing is weighed, there is nothing to tell."""
+    tally = Tally()
+    if phase in LOST or phase is Phase.UNKNOWN or config.apply != "paid":
+        return tally
+    if n_chosen:
+        tally.event(Event.PREFIX_REWRITE_REPAID)
+        tally.decline(Decline.DROP_UNAFFORDABLE_PRUNED, n_drops - n_chosen)
+    else:
+        tally.decline(Decline.PREFIX_REWRITE_NOT_REPAID)
+    return tally

@@ -206,6 +206,7 @@ class Core:
         if isinstance(drops, Reason):
             return drops
         chosen = due.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
+        work.tally.add(due.booked(len(drops), len(chosen), work.phase, self.config))
         if not chosen:
             return Reason.NOT_REPAID if self.config.apply == "paid" else Reason.WAITING
         applied = yield from apply(work.transcript, [c.text for c in chosen], work.now)
