@@ -20,7 +20,6 @@ TAKEN = {
     "tests/data/verdicts/README.md": "verdict-rules.md",
 }
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<to>[^)\s#:]+)(?P<place>#[^)\s]*)?\)")
-REST = "REST"  # in the index's tree: pages that it names nowhere
 
 
 def lay(into: Path) -> None:
@@ -34,8 +33,6 @@ def lay(into: Path) -> None:
         path = into / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, "utf-8")
-    index = into / "index.md"
-    index.write_text(with_rest(index.read_text("utf-8"), sorted(path.stem for path in into.glob("*.md"))), "utf-8")
 
 
 def made() -> dict[str, str]:
@@ -71,9 +68,3 @@ def relinked(text: str, here: Path) -> str:
 def place(path: Path) -> Path:
     """Where a file of the repository stands on the site."""
     return Path(TAKEN[path.as_posix()]) if path.as_posix() in TAKEN else path.relative_to("docs")
-
-
-def with_rest(index: str, pages: list[str]) -> str:
-    """The index with all pages in its tree: those that it does not name stand in one place, by name."""
-    named = set(index.split())
-    return index.replace(REST, "\n".join(page for page in pages if page not in named and page != "index"))
