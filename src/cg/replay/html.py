@@ -99,7 +99,8 @@ def _plots(drawn: Sequence[Result], n_sessions: int) -> list[str]:
 
 def _session(result: Result, *, is_open: bool) -> list[str]:
     traces = result.traces
-    about = f"{result.requests} requests, {result.outputs} outputs, lifetime {result.ttl_s // 60} min, {result.client}"
+    about = f"{result.requests} requests, {result.outputs} outputs, lifetime {result.ttl_s // 60} min"
+    about += f", {result.client}" if result.client else ""
     removed = plots.removals(traces)
     return [
         f"<details{' open' if is_open else ''}><summary>{escape(result.name)} <span>{escape(about)}</span></summary>",

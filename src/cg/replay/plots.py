@@ -11,6 +11,7 @@ from cg.sweep.values import Usage
 
 WIDTH, LEFT, RIGHT = 920, 150, 20
 PLOT = WIDTH - LEFT - RIGHT
+NUMBER = 70  # px that a percentage takes
 COLUMNS = 230  # bars in a plot: more requests than this share bars
 
 BANDS = ("read", "write", "fresh", "output", "aside")
@@ -69,10 +70,10 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> st
     bounds = [0.0, *(c for _, c, _ in rows), *(b for _, _, i in rows if i for b in i)]
     low, high = min(bounds), max(bounds)
     span = (high - low) or 1.0
-    low, high = low - 0.06 * span, high + 0.06 * span
+    left, wide = LEFT + 8, PLOT - 8 - NUMBER  # behind the longest bar there is still room for its number
 
     def x(share: float) -> float:
-        return LEFT + PLOT * (share - low) / (high - low)
+        return left + wide * (share - low) / span
 
     parts = []
     for n, (name, change, interval) in enumerate(rows):
@@ -85,9 +86,7 @@ def changes(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> st
         if interval:
             parts.append(line(x(interval[0]), y + 10, x(interval[1]), y + 10, "whisker"))
         edge = max(x(0), x(change), x(interval[1]) if interval else 0.0) + 6
-        is_far = edge > WIDTH - RIGHT - 60
-        at = min(x(0), x(change), x(interval[0]) if interval else WIDTH) - 6 if is_far else edge
-        parts.append(words(at, y + 14, f"{100 * change:+.2f} %", "value", "end" if is_far else "start"))
+        parts.append(words(edge, y + 14, f"{100 * change:+.2f} %", "value"))
     height = 8 + 26 * len(rows)
     parts.append(line(x(0), 4, x(0), height, "axis"))
     return svg(height + 6, parts, "Bill of each policy against doing nothing")

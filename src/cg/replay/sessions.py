@@ -167,7 +167,10 @@ def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> tuple[Ses
     except (ValueError, RecursionError):
         raise Unusable("holds a number or a depth that cannot be written again") from None
     if not tally.requests:
-        raise Unusable("a session without a request")
+        needs = (
+            "" if isinstance(read, AgentSteps) else ": no line of an answer has a uuid, its parentUuid and a message"
+        )
+        raise Unusable(f"a session without a request{needs}")
     return Session(name, path, tally.client, tally.ttl_s, tally.timed, tally.requests, read), tally
 
 
