@@ -32,6 +32,7 @@ def test_units_are_the_key_s_own():
         ("[proxy]\nnope = 1", "nope"),
         ("[proxy]\nbudget_ms = 1", "10 to 60000 milliseconds"),
         ("[proxy]\nbudget_ms = true", "milliseconds"),
+        ("[proxy]\nmax_requests = 1.5", "a whole number, 1 to 100000 requests"),
         ("[proxy]\nbudget_ms = nan", "milliseconds"),
         ("[proxy]\nobserve = 1", "true or false"),
         ("[proxy]\nupstream = 5", "text"),

@@ -78,7 +78,7 @@ def _proxy(serve: argparse.ArgumentParser) -> Iterable[str]:
             [
                 code(key.name),
                 key.meaning,
-                "boolean" if key.is_switch else "float" if key.unit else "string",
+                "boolean" if key.is_switch else "integer" if key.is_count else "float" if key.unit else "string",
                 key.range,
                 code(default_of(key)),
                 code(gateway.ENVIRONMENT_PREFIX + key.name.upper()),

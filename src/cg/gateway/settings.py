@@ -72,10 +72,16 @@ class Key:
     is_switch: bool = False
 
     @property
+    def is_count(self) -> bool:
+        """Whether only whole numbers have a meaning."""
+        return self.unit in ("requests", "connections")
+
+    @property
     def range(self) -> str:
         if self.is_switch:
             return "true or false"
-        return f"{self.low:.10g} to {self.high:.10g} {self.unit}" if self.unit else "text"
+        whole = "a whole number, " if self.is_count else ""
+        return f"{whole}{self.low:.10g} to {self.high:.10g} {self.unit}" if self.unit else "text"
 
 
 KEYS: tuple[Key, ...] = (
@@ -188,6 +194,7 @@ def _value(key: Key, value: object, source: str) -> object:
     elif key.unit:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         is_good = is_number and key.low <= float(value) <= key.high  # type: ignore[arg-type]
+        is_good = is_good and (not key.is_count or float(value).is_integer())  # type: ignore[arg-type]
     else:
         is_good = isinstance(value, str | Path) and bool(str(value))
     if not is_good:
