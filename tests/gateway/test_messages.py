@@ -214,6 +214,35 @@ def test_rule_10_with_nothing_known_the_clients_own_bytes_leave() -> None:
     asyncio.run(session())
 
 
+def test_a_store_that_hangs_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn has left and cannot be written down: the stop waits its time, and goes on."""
+    monkeypatch.setattr("cg.gateway.messages.WRITE_DOWN_S", 0.2)
+
+    class Unwritable(MemoryStore):
+        """Takes nothing until it is let."""
+
+        is_open = threading.Event()
+
+        def turned(self, *values: Any, **named: Any) -> None:
+            assert self.is_open.wait(60)
+            super().turned(*values, **named)
+
+    async def session() -> None:
+        store = Unwritable()
+        try:
+            async with live([WORK], store=store) as gateway:
+                answer = await read_out(await gateway.messages.handle(inbound(Talk().body())))
+                assert answer.status == 200 and gateway.messages._turns._unwritten
+                await gateway.messages.close()
+                assert gateway.messages._turns._unwritten
+                store.is_open.set()
+                await until(lambda: not gateway.messages._turns._unwritten)
+        finally:
+            store.is_open.set()
+
+    asyncio.run(session())
+
+
 # -- rule 11 -------------------------------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ from cg.sweep.values import Branch, Identity, Usage
 log = logging.getLogger("cg.gateway")
 Carried = tuple[Identity, ...]
 REFUSALS = (400, 413)  # rule 11: what a body of ours could be to blame for
+WRITE_DOWN_S = 10.0  # for what is not written down yet when the gateway stops
 MAX_BEHIND = 256  # pieces of work behind replies; past it a figure is lost rather than memory
 
 
@@ -90,9 +91,17 @@ class Messages:
         await self._behind.settle()
 
     async def close(self) -> None:
-        """Let go of timers and credentials, finish what is behind replies, and end the workers."""
+        """Let go of timers and credentials, finish what is behind replies, and end the workers.
+
+        A store that hangs holds up nobody's stop for ever: what it has not taken in time is left undone, as a kill would
+        leave it.
+        """
         await self.timers.close()
-        await self.settle()
+        try:
+            async with asyncio.timeout(WRITE_DOWN_S):
+                await self.settle()
+        except TimeoutError:
+            log.warning("stopping with turns that were not written down within %g s", WRITE_DOWN_S)
         self._turns.close()
 
     # -- out ---------------------------------------------------------------------------------------------------------
