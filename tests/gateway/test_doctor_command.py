@@ -116,10 +116,21 @@ def test_a_gateway_that_runs_already_is_examined_with_the_shell(monkeypatch: pyt
     with FakeUpstream(model(), clock="manual") as up:
         settings = Settings(listen=("127.0.0.1", 0), upstream=up.base_url, state=None)
         with in_background(settings, UpstreamClock(up)) as url:
-            code = run(command("--upstream", up.base_url, "--gateway", url), KEY, said.append)
+            away = {"CG_PROXY_UPSTREAM": "http://127.0.0.1:1", "ANTHROPIC_BASE_URL": ""}
+            code = run(command("--gateway", url), {**KEY, **away}, said.append)
     assert code == 0, said
     assert said[1].startswith("not proven  environment: ANTHROPIC_BASE_URL is not set")
-    assert f"A request to {url} reached" in said[2]
+    assert f"A request to {url} reached {up.base_url} through" in said[2]
+
+
+def test_a_gateway_that_does_not_say_where_it_leads_gets_no_credential() -> None:
+    """What answers there is another server; and where nobody answers, that is the finding."""
+    with FakeUpstream(model(), clock="manual") as up, pytest.raises(CgError, match="name it with --upstream"):
+        run(command("--gateway", up.base_url), KEY)
+    assert [r["method"] for r in up.requests] == ["GET"] and KEY["ANTHROPIC_API_KEY"] not in json.dumps(up.requests)
+    said: list[str] = []
+    assert run(command("--gateway", "http://127.0.0.1:1"), KEY, said.append) == 1
+    assert "No gateway answers at http://127.0.0.1:1" in said[-1]
 
 
 def test_without_a_credential_nothing_is_sent() -> None:
@@ -139,11 +150,7 @@ def test_without_a_credential_nothing_is_sent() -> None:
             "http://other.example",
         ),
         (["--upstream", "http://said.example"], {"CG_PROXY_UPSTREAM": "http://other.example"}, "http://said.example"),
-        (
-            ["--gateway", "http://127.0.0.1:1"],
-            {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"},
-            "https://api.anthropic.com",
-        ),
+        (["--gateway", "http://127.0.0.1:1", "--upstream", "http://said.example"], {}, "http://said.example"),
     ],
 )
 def test_the_credential_goes_where_the_client_sends_it(

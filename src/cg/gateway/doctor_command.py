@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--upstream",
         metavar="URL",
-        help=f"default: {UPSTREAM_VARIABLE}, then {BASE_URL} where no --gateway is given, then {DEFAULT_UPSTREAM}",
+        help=f"default: what --gateway leads to, else {UPSTREAM_VARIABLE}, {BASE_URL}, {DEFAULT_UPSTREAM}",
     )
     parser.add_argument("--model", default=DEFAULT_MODEL, metavar="NAME", help=f"default: {DEFAULT_MODEL}")
     parser.add_argument("--ttl", choices=("5m", "1h"), default="5m", help="the cache lifetime to examine")
@@ -34,12 +34,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def upstream_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    """Where the examination goes: the credential is for the place that the client's own variable names, and no other.
+    """Where the examination goes: the credential is for the place that the client's own requests go to, and no other.
 
-    With a gateway to examine that variable names the gateway, or should.
+    A gateway that runs says itself where it leads. Raises CgError if it does not.
     """
-    of_client = None if arguments.gateway else environment.get(BASE_URL)
-    return arguments.upstream or environment.get(UPSTREAM_VARIABLE) or of_client or DEFAULT_UPSTREAM
+    if arguments.upstream:
+        return str(arguments.upstream)
+    if arguments.gateway:
+        return _told_by(arguments.gateway)
+    return environment.get(UPSTREAM_VARIABLE) or environment.get(BASE_URL) or DEFAULT_UPSTREAM
+
+
+def _told_by(gateway: str) -> str:
+    reply = Line(gateway, {}).get("/stats")
+    if reply.status == 0:  # nobody is there: the routing check says so, and sends nothing
+        return DEFAULT_UPSTREAM
+    told = reply.body.get("upstream") if isinstance(reply.body, dict) else None
+    if not isinstance(told, str) or not told:
+        raise CgError(
+            f"{gateway} does not say in /stats where it leads (status {reply.status}): name it with --upstream"
+        )
+    return told
 
 
 def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Callable[[str], None] = print) -> int:
