@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from claude_log import Log, said
 from replaying import TRANSCRIPTS
 
 from cg.replay.batch import replay
@@ -78,6 +79,22 @@ def test_what_cannot_be_read_is_named_and_skipped(capsys, tmp_path):
     code, out, _ = replayed(capsys, "--json", "--policy", "cold", SMALL[0], str(damaged))
     errors = {session["name"]: session["error"] for session in json.loads(out)["sessions"]}
     assert code == 3 and errors["ctxeval-small-15"] is None and errors["damaged"]
+
+
+def test_a_session_says_what_of_it_is_counted_elsewhere_and_alone_has_no_star(capsys, tmp_path):
+    """Else a log that another one continues would seem to have lost requests."""
+    log = Log()
+    for n in range(5):
+        log.user(f"go {n}")
+        log.answer(f"m{n}", said(f"a {n}"))
+        if n == 2:
+            log.write(tmp_path / "a.jsonl")
+    log.write(tmp_path / "b.jsonl")
+    _, out, _ = replayed(capsys, str(tmp_path), "--policy", "none", "--ttl", "1h")
+    assert "Requests that an earlier log holds too are counted there: b 3." in out
+    assert "\n* the lifetime" in out
+    _, alone, _ = replayed(capsys, str(tmp_path / "b.jsonl"), "--policy", "none", "--ttl", "1h")
+    assert "counted there" not in alone and "\nthe lifetime is not the one recorded" in alone
 
 
 def test_nothing_usable_is_a_failure(capsys, tmp_path):

@@ -179,6 +179,7 @@ def test_a_request_that_two_files_hold_counts_once(tmp_path: Path) -> None:
     assert isinstance(first, Session) and isinstance(second, Session)
     assert isinstance(copy, Damaged) and "copy" in copy.reason
     assert (first.requests, second.requests) == (3, 2)
+    assert (first.elsewhere, second.elsewhere) == (0, 3)
     [whole] = open_sessions(resumed)
     expected = [(s, m) for s, m in whole_histories(whole.steps())][3:]
     found = list(whole_histories(second.steps()))

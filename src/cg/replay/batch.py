@@ -28,6 +28,7 @@ class Result:
     error: str | None = None
     client: str = ""
     requests: int = 0
+    elsewhere: int = 0  # requests of this log that an earlier one holds too, where they are counted
     outputs: int = 0
     ttl_s: int = 0
     is_ttl_recorded: bool = False
@@ -54,6 +55,7 @@ def replay_session(session: Session | Damaged, policies: Sequence[Policy], setti
         session.path,
         client=session.client,
         requests=len(recording.turns),
+        elsewhere=session.elsewhere,
         outputs=sum(len(m.outputs) for turn in recording.turns if not turn.opens for m in turn.messages),
         ttl_s=settings.ttl_of(recording.ttl_s),
         is_ttl_recorded=settings.ttl_s is None and recording.ttl_s is not None,

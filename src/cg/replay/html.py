@@ -15,7 +15,7 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#9aa5b3;--line:#37404b;--page:#14181d;--panel:#1c2229;
 --held:#2d4f6e;--cold:#5a4330}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1200px;padding:2rem 1.25rem 4rem;color:var(--ink);background:var(--page);
+body{margin:0 auto;max-width:1400px;padding:2rem 1.25rem 4rem;color:var(--ink);background:var(--page);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.15rem;margin:2.2rem 0 .5rem}h3{font-size:.95rem;margin:1.2rem 0 .2rem}
 p{color:var(--soft);margin:.2rem 0 .7rem;max-width:72ch}
@@ -108,6 +108,7 @@ def _session(result: Result, *, is_open: bool) -> list[str]:
         _key([(band, plots.WORDS[band]) for band in plots.BANDS]),
         plots.costs(traces),
         "<h3>The cached prefix over time</h3>",
+        "<p>Along the session's clock; a wait of more than two lifetimes is drawn as two.</p>",
         _key(
             [
                 ("held", "held"),

@@ -43,6 +43,7 @@ class Session:
     timed: bool  # False: the log has no times, and requests are taken to be a fixed few seconds apart
     requests: int  # steps that will come
     read: Callable[[], Iterator[Step]]
+    elsewhere: int = 0  # requests of this log that an earlier one holds too, where they are counted
 
     def steps(self) -> Iterator[Step]:
         """The requests in the order in which they were sent, read anew from the file.

@@ -104,7 +104,8 @@ def _uncopied(session: Session, tally: Tally, answers: set[str]) -> Session | Da
         return session
     if copied == session.requests:
         return Damaged(session.name, session.path, "a copy: another file holds all its requests")
-    return replace(session, requests=session.requests - copied, read=replace(session.read, skip=copied))
+    read = replace(session.read, skip=copied)
+    return replace(session, requests=session.requests - copied, read=read, elsewhere=copied)
 
 
 def _behind(steps: Iterator[Step], skip: int) -> Iterator[Step]:

@@ -73,7 +73,7 @@ def session_lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
     return found
 
 
-def notes(summary: Summary, settings: Settings, results: Iterable[Result]) -> str:
+def notes(summary: Summary, settings: Settings, results: Sequence[Result]) -> str:
     """What the figures rest on, one sentence a line."""
     after = {name: row.after_end.units for name, row in summary.totals.items()}
     none = summary.totals[NONE.name].total.units
@@ -84,11 +84,17 @@ def notes(summary: Summary, settings: Settings, results: Iterable[Result]) -> st
         f"Taken for granted: {settings.bytes_per_token:g} bytes a token, {settings.verdict_tokens} output tokens a verdict.",
     ]
     lines.append(
-        "'live kept' counts the outputs that the rest of the session still used. One that is gone is charged the round "
+        "'live kept' counts, of the outputs that a policy could have removed, those that the rest of the session still used. One that is gone is charged the round "
         "that brings it back at each such use; what its absence does to the answers no bill shows."
     )
     if any(result.error is None and not result.is_ttl_recorded for result in results):
-        lines.append("* the lifetime is not the one recorded: none was written in the log, or another was asked for.")
+        star = "* " if summary.sessions > 1 else ""  # one session has no table of sessions, in which the star stands
+        lines.append(
+            f"{star}the lifetime is not the one recorded: none was written in the log, or another was asked for."
+        )
+    copied = [f"{result.name} {result.elsewhere}" for result in results if result.error is None and result.elsewhere]
+    if copied:
+        lines.append(f"Requests that an earlier log holds too are counted there: {', '.join(copied)}.")
     if summary.unpriced:
         lines.append(
             f"{summary.unpriced} sessions used a model of unknown price: their dollars are left out (--prices FILE)."
