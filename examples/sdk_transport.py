@@ -3,7 +3,7 @@
 An agent looks up eight record sets; its user comes back after twenty minutes, when the provider's cache is cold. The
 transport takes out what the preset `cold` lets go, the model asks for one of the outputs again, and the SDK's caller sees
 none of this. The upstream is the scripted stand-in of this repository's tests, so no key and no network are needed.
-Needs `pip install 'cg-context[transport]' anthropic`.
+Needs `pip install '.[transport]' anthropic` in a clone.
 """
 
 import asyncio

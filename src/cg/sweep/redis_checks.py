@@ -89,7 +89,7 @@ def _persistence(ask: Ask, info: Mapping[str, str], assumed: frozenset[str]) -> 
 
 
 def _untold(what: str, option: str) -> Refusal:
-    words = f"it does not tell {what} (INFO and CONFIG are refused): if you know it, add assume={option} to the URL"
+    words = f"it does not tell {what}, and CONFIG is refused: if you know it, add assume={option} to the URL"
     return Refusal(Unfit.SILENT, words)
 
 

@@ -174,7 +174,7 @@ class Link:
         found = refusal(ask, self.address.assumed)
         if found != self.refusal:
             level = logging.INFO if found is None else logging.ERROR
-            log.log(level, "the state server may hold a state: %s", "yes" if found is None else found.why)
+            log.log(level, "the state server is %s", "fit" if found is None else f"unfit: {found.why}")
         self.refusal = found
 
 
