@@ -6,9 +6,10 @@ import pytest
 import verdict_oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from verdict_replies import in_pieces
 
 from cg import _verdict_parser
-from cg.verdicts import Decoder, decode
+from cg.verdicts import decode
 
 ANSWER = '\n[{"i":0,"needed_by":"none","quote":"","verdict":"drop"}]'
 LEADS = st.sampled_from(["[", "{", "[[", "[{a:", "[1,", "{a:", "{a:[", "[\n", "{i:", "{i"])
@@ -41,10 +42,7 @@ def test_brackets_that_end_at_one_place_read_as_the_slow_decoder_reads_them(
     reply = (lead * times + joint + way * ways + end + close + ANSWER).encode()
     want = verdict_oracle.decode(reply, [0, 1])
     assert decode(reply, [0, 1]).to_dict() == want
-    decoder = Decoder([0, 1])
-    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), len(reply)], strict=True):
-        decoder.feed(reply[start:stop])
-    assert decoder.finish().to_dict() == want
+    assert in_pieces(reply, [0, 1], sorted(cuts)) == want
 
 
 @pytest.mark.parametrize(
