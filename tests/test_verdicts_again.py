@@ -78,6 +78,7 @@ FAR = " " * 70
         pytest.param('[""//[[[[""//\n' + FAR + ",[1" * 61 + "=", (), "limit", id="one more than 64"),
         pytest.param('{"":1,a//{"":1,i//\n' + FAR + ":1,=", (), "malformed", id="a name of a verdict"),
         pytest.param("{“a{“i”" + FAR + f":1,= {ANSWER.strip()}", (), "malformed", id="a name in curly quotes"),
+        pytest.param(f'{ANSWER}\n["",/**//*["",//\n"<think>"]{KEEP}*/{FAR}=', (), None, id="another place"),
         pytest.param("{“a{“verdict”" + FAR + f":1,= {ANSWER.strip()}", (), "malformed", id="a curly verdict"),
     ],
 )
@@ -108,3 +109,34 @@ def test_an_empty_array_between_brackets_given_up_is_read_in_its_turn(
     found = decode(reply, [0, 1])
     assert found.to_dict() == verdict_oracle.decode(reply, [0, 1])
     assert (found.status, found.drops) == (status, drops)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(f'[["",//[[],"",[1,//\n{FAR}{"[" * 63}=', id="in an array"),
+        pytest.param(f'{{a:["",//[[],"",[1,//\n{FAR}{"[" * 63}=', id="in an object"),
+        pytest.param(f'["",//[[],["",//\n{FAR}//\n{"[" * 63}=', id="behind a second comment"),
+    ],
+)
+def test_a_bracket_given_up_on_the_way_to_the_break_is_given_up_by_each(reply: str, scan: int) -> None:
+    """The bracket before it broke at the same byte; that an empty array in this one is the last answer is found all the
+    same, and takes the drop back."""
+    reply = ANSWER + "\n" + reply
+    want = verdict_oracle.decode(reply, [0, 1])
+    assert decode(reply, [0, 1]).to_dict() == in_pieces(reply.encode(), [0, 1], [*range(len(reply))]) == want
+    assert (want["status"], want["verdicts"], want["drops"]) == ("ok", [], [])
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        pytest.param(f'{ANSWER}\n[[""/*[[""//[""//<think>\n//*/ //\n{FAR}]={KEEP}', "ok", id="at an earlier place"),
+        pytest.param(f'["",//{{i:["",//\n{FAR}1< {ANSWER.strip()}', "unparseable", id="behind a name"),
+    ],
+)
+def test_a_break_that_was_told_is_not_told_on(reply: str, status: str, scan: int) -> None:
+    """A bracket that took another's break knows nothing of the way there, and one that shows a verdict asks for none."""
+    want = verdict_oracle.decode(reply, [0, 1])
+    assert decode(reply, [0, 1]).to_dict() == in_pieces(reply.encode(), [0, 1], [*range(len(reply))]) == want
+    assert (want["status"], want["drops"]) == (status, [])
