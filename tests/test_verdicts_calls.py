@@ -1,6 +1,7 @@
 """What a decoder takes and what it refuses: labels, replies, a second call."""
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -100,3 +101,23 @@ def test_threads_feeding_one_decoder_are_told_apart() -> None:
         thread.join()
     decoder.feed(f"\n[{drop(0)}]")
     assert decoder.finish().drops == (0,)
+
+
+def test_a_call_is_refused_while_another_is_at_work() -> None:
+    """RuntimeError for whichever comes second; tried until two calls meet, which a busy machine may put off."""
+    piece, refused, deadline = "[a, {b: 1} " * 300_000, [], time.monotonic() + 120
+
+    def feed(decoder: Decoder, text: str) -> None:
+        try:
+            decoder.feed(text)
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    while not refused and time.monotonic() < deadline:
+        decoder = Decoder([0])
+        worker = threading.Thread(target=feed, args=(decoder, piece))
+        worker.start()
+        while worker.is_alive() and not refused:
+            feed(decoder, "")
+        worker.join()
+    assert refused and "another thread" in refused[0]
