@@ -60,3 +60,11 @@ def test_rows_of_brackets_read_as_the_slow_decoder_reads_them() -> None:
         want = verdict_oracle.decode(reply, [0, 1])
         assert decode(reply, [0, 1]).to_dict() == want
         assert in_pieces(reply.encode(), [0, 1], list(range(len(reply)))) == want
+
+
+def test_a_run_ends_where_the_bracket_behind_it_is_given_up() -> None:
+    """One object is no sequence then, though the reply is cut in a further one."""
+    reply = '{"i":0,"verdict":"drop"}' + "{i:1,a:" * 66
+    want = verdict_oracle.decode(reply, [0, 1])
+    assert decode(reply, [0, 1]).to_dict() == in_pieces(reply.encode(), [0, 1], [*range(len(reply))]) == want
+    assert (want["status"], want["drops"]) == ("truncated", [])

@@ -31,6 +31,7 @@ def reads_as_the_slow_decoder(reply: str) -> tuple[str, str | None, tuple[int, .
         pytest.param(ARRAY + "{i:...[]", "ok", None, id="an empty array behind a template"),
         pytest.param("{i:0\u2026 " + ARRAY, "unparseable", "malformed", id="an ellipsis where no value is due"),
         pytest.param("{i:1] " + ARRAY, "unparseable", "malformed", id="a bracket of the other kind"),
+        pytest.param("{i\uff1a1] " + ARRAY, "unparseable", "malformed", id="a full-width colon"),
         pytest.param("{i:'" + ARRAY, "truncated", "cut", id="cut in a string behind a name"),
         pytest.param('{i:1,x:"\n' + ARRAY + '\n" y', "unparseable", "malformed", id="a string behind a name"),
     ],
@@ -96,3 +97,10 @@ def test_an_array_without_a_verdict_answers_as_the_slow_decoder_has_it(reply: st
     """An empty one, or one that is cut; never with a drop."""
     found = reads_as_the_slow_decoder(reply)
     assert (found[0], found[2]) == (status, ())
+
+
+@pytest.mark.parametrize("lead", ["[\u201d", "[1\uff0c\u201c", "{a\uff1a\u201c"], ids=["quote", "comma", "colon"])
+def test_what_a_string_holds_behind_wide_punctuation_does_not_act(lead: str) -> None:
+    """Curly quotes both ways, full-width comma and colon."""
+    reply = lead + ARRAY + "\u201d" + ("}" if lead[0] == "{" else "]")
+    assert reads_as_the_slow_decoder(reply) == ("unparseable", "no_verdict", ())
