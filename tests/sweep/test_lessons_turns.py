@@ -223,12 +223,12 @@ def test_u22_u23_a_refused_drop_leaves_no_record_and_no_saving() -> None:
     """The message stays whole in this turn and the next, nothing is frozen, nothing is booked as saved."""
     one = client(store=RefusingStore())
     one.send(request(opening()), 0.0)
-    body = request(history(3))
+    body = request(history(4))
     assert results(one.send(body, COLD_AFTER_S)) == results(body)
     assert one.report.reason is Reason.REFUSED and one.report.declines[Decline.STORE_REFUSED] == 3
     assert one.report.savings is not None and one.report.savings.unique_bytes == 0
     assert one.store.load("t").removals == {}
-    later = request(history(4))
+    later = request(history(5))
     assert results(one.send(later, COLD_AFTER_S + 10)) == results(later)
 
 

@@ -208,11 +208,11 @@ def test_rule_12_the_same_text_read_again_is_a_new_output() -> None:
 def test_rule_13_past_nine_tenths_of_the_models_window_nothing_new_is_removed() -> None:
     """The client has to see the real size and compact; what was removed before is replayed."""
     sweep = sweep_of(preset="cold", keep_newest=0)
-    model = {"model": "claude-haiku-4-5-20251001", "outputs": {n: output(n) for n in range(3)}}
+    model = {"model": "claude-haiku-4-5-20251001", "outputs": {n: output(n) for n in range(4)}}
     window = sweep.core.prices.window_tokens(model["model"])
     size = int(0.91 * window * 2.9 / 17)
     sweep.process(encoded(history(0, **model)), "t", START)
-    assert sweep.process(encoded(history(3, **model)), "t", START + 1000).report.reason == "removed"
+    assert sweep.process(encoded(history(4, **model)), "t", START + 1000).report.reason == "removed"
     big = sweep.process(encoded(history(20, size=size, **model)), "t", START + 9000)
     small = sweep.process(encoded(history(20, size=size // 2, last="Less.", **model)), "t", START + 9000)
     assert big.report.reason == "unswept_too_big" and not big.report.removed and big.report.replayed == 3

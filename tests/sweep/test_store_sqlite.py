@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -523,7 +524,7 @@ def test_a_trigger_in_an_older_state_is_refused_before_it_is_brought_up_to_date(
 def test_a_state_of_every_older_version_comes_up_with_its_declaration_checked(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was declared before declarations had a checksum is replayed as it was."""
+    """What was declared before declarations had a checksum is replayed as it was; old verdicts are asked for again."""
     known = schema.MIGRATIONS
     for version in range(1, len(known)):
         old = path.with_name(f"{version}.db")
@@ -533,11 +534,16 @@ def test_a_state_of_every_older_version_comes_up_with_its_declaration_checked(
             schema.prepare(other, old)
             row = ("t", 1, 1.0, b'{"name":"cg_expand"}')
             other.execute("INSERT INTO thread (thread, version, used_at, declaration) VALUES (?, ?, ?, ?)", row)
+            if version >= 3:
+                other.execute("UPDATE thread SET declared = ? WHERE thread = 't'", (zlib.crc32(row[3]),))
+            drop = ("t", b"toolu_1", 0, "00" * 32, 9.0, 1.0, 3, "")
+            other.execute("INSERT INTO pending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", drop)
             other.execute("INSERT INTO thread (thread, version, used_at) VALUES ('u', 2, 1.0)")
         monkeypatch.setattr(schema, "MIGRATIONS", known)
         with SqliteStore(old) as store:
             assert store.load("t").declaration == b'{"name":"cg_expand"}'
             assert store.load("u").declaration is None
+            assert store.load("t").pending == {}  # it does not say over which history it was given
 
 
 @pytest.mark.parametrize("damage", ["declaration = x'7b7d'", "declared = declared + 1", "declaration = NULL"])

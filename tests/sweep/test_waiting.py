@@ -1,14 +1,23 @@
 """Drops that were judged and wait: what still counts for them when their moment comes."""
 
-from sessions import COLD_AFTER_S, LONG, Client, history, output, request
+from typing import Any
+
+import pytest
+from sessions import COLD_AFTER_S, LONG, Client, history, opening, output, request, step
 
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.transcript import read
+from cg.sweep.transcript import DIGEST_BYTES, Transcript, read
 from cg.sweep.values import Pending, Usage
+
+
+def pending(judged: Transcript, output: int) -> Pending:
+    """A drop of one output that was judged over this body."""
+    history = judged.chain[-DIGEST_BYTES:].hex()
+    return Pending(judged.tool_texts[output].identity, 1000.0, 10.0, judged.n_messages, history)
 
 
 def test_the_floor_is_not_asked_again_of_what_was_judged() -> None:
@@ -16,8 +25,8 @@ def test_the_floor_is_not_asked_again_of_what_was_judged() -> None:
     store = MemoryStore()
     client = Client(store, Config(rescue=False, min_tokens=LONG // 4))
     client.send(request(history(2)), 0.0)
-    text = read(request(history(2))).tool_texts[0]
-    store.pend("t", [Pending(text.identity, 1000.0, 10.0, 5, "")])
+    judged = read(request(history(2)))
+    store.pend("t", [pending(judged, 0)])
     client.sweep.observe("t", Usage(fresh=10), 180)  # 18 bytes a token: the output is now far below the floor
     client.send(request(history(3)), COLD_AFTER_S)
     assert client.report.reason is Reason.REMOVED
@@ -30,16 +39,16 @@ def test_u20_a_replayed_removal_whose_original_was_let_go_puts_it_back() -> None
     store = MemoryStore(limits)
     client = Client(store, Config(judge="recency", ask="off", apply="free"))
     client.send(request(history(1)), 0.0)
-    client.send(request(history(2)), COLD_AFTER_S)
+    client.send(request(history(3)), COLD_AFTER_S)
     keys = [removed.key for removed in client.report.removed]
     assert len(keys) == 2
     later = COLD_AFTER_S + limits.payload_ttl_s
     store.sweep_ages(later)
     assert client.sweep.expand("t", keys[0], later).sha256 is None
-    client.send(request(history(3)), later + 1)
+    client.send(request(history(4)), later + 1)
     assert client.report.events[Event.PUT_BACK] == 2
     assert client.sweep.expand("t", keys[0], later + 2).answer == output(0).encode()
-    client.send(request(history(4)), later + 3)
+    client.send(request(history(5)), later + 3)
     assert Event.PUT_BACK not in client.report.events
 
 
@@ -49,8 +58,8 @@ def warm_drops(*judged: int) -> TurnReport:
     client = Client(store, Config(rescue=False))
     client.send(request(history(0)), 0.0)
     client.send(request(history(12)), 5.0)
-    texts = read(request(history(12))).tool_texts
-    store.pend("t", [Pending(texts[i].identity, 1000.0, 10.0, 25, "") for i in judged])
+    asked = read(request(history(12)))
+    store.pend("t", [pending(asked, i) for i in judged])
     client.send(request(history(13)), 10.0)
     return client.report
 
@@ -77,3 +86,53 @@ def test_a_cold_turn_weighs_nothing_and_says_nothing_of_it() -> None:
         *client.report.events,
         *client.report.declines,
     }
+
+
+# -- verdicts over another history -------------------------------------------------------------------------------------
+
+
+def judged_and_left(later: list[dict[str, Any]]) -> Client:
+    """Output 0 was judged spent over twelve; then this history comes, cold."""
+    client = Client(MemoryStore(), Config(rescue=False))
+    client.send(request(history(0)), 0.0)
+    client.send(request(history(12)), 5.0)
+    client.store.pend("t", [pending(read(request(history(12))), 0)])
+    client.send(request(later), 5.0 + COLD_AFTER_S)
+    return client
+
+
+def test_a_verdict_holds_for_what_goes_on_from_the_history_that_was_judged() -> None:
+    client = judged_and_left(history(13))
+    assert [removed.tool_use_id for removed in client.report.removed] == ["toolu_0"]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [history(5) + opening("Change output 0."), history(12)[:-1] + step(90, "another end")[1:]],
+    ids=["rewound", "edited at its end"],
+)
+def test_a_verdict_over_a_history_that_was_left_removes_nothing_and_is_forgotten(later: list[dict[str, Any]]) -> None:
+    """What was spent there may be what comes next here; and what is forgotten can be asked about again."""
+    client = judged_and_left(later)
+    assert not client.report.removed and client.report.declines[Decline.JUDGED_ELSEWHERE] == 1
+    assert client.store.load("t").pending == {}
+
+
+# -- what nobody has read ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", ["recency", "index"])
+def test_a_rule_removes_nothing_that_no_request_has_carried(preset: str) -> None:
+    """Fifteen results of parallel calls, approved long after: none of them has been read yet."""
+    client = Client(MemoryStore(), Config(judge=preset, ask="off", apply="free", keep_newest=0, min_later_turns=1))
+    calls = [message for i in range(15) for message in step(i, output(i))]
+    at_once = [
+        {"role": role, "content": [block for m in calls if m["role"] == role for block in m["content"]]}
+        for role in ("assistant", "user")
+    ]
+    client.send(request(opening()), 0.0)
+    client.send(request(opening() + at_once), COLD_AFTER_S)
+    assert not client.report.removed and client.report.declines[Decline.CANDIDATE_UNSEEN] == 15
+    if preset == "recency":  # once they were answered, they are as all others
+        client.send(request(opening() + at_once + step(90, "short")), 2 * COLD_AFTER_S)
+        assert len(client.report.removed) == 15

@@ -42,6 +42,7 @@ class Decline(StrEnum):
     NOT_IN_WINDOW = "not_in_pre_expiry_window"  # turns outside the window in which `classic` asks
     EMPTY_OR_MARKER = "empty_or_marker_present"  # results that are empty, or hold a marker already
     KEPT_VERBATIM = "kept_verbatim"  # expanded once, or a removal of it has ended: whole from then on
+    JUDGED_ELSEWHERE = "sweep_judged_elsewhere"  # drops over a history that this one does not go on from: forgotten
     ALREADY_PENDING = "sweep_already_pending"  # judged spent before, waits for a request at which applying pays
     BELOW_OUTPUT_FLOOR = "below_output_floor"  # outputs of fewer than `min_tokens`
     CANDIDATE_UNSEEN = "sweep_candidate_unseen"  # newer than the body that is asked about

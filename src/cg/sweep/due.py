@@ -8,10 +8,17 @@ from cg.sweep.economics import net_worth
 from cg.sweep.index import Index
 from cg.sweep.inventory import Candidate
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import Transcript
+from cg.sweep.transcript import DIGEST_BYTES, Transcript
 from cg.sweep.values import Identity, Pending, Phase
 
 LOST = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})
+
+
+def is_over(pending: Pending, chain: bytes) -> bool:
+    """Whether a verdict was given over a history that the one with this chain goes on from, and not over another that a
+    rewind or an edit has left behind: what it was spent for there may be what comes next here."""
+    end = DIGEST_BYTES * pending.messages
+    return pending.messages > 0 and chain[end - DIGEST_BYTES : end].hex() == pending.history
 
 
 def rescue(

@@ -12,7 +12,7 @@ from cg.sweep.keep_alive import is_fair
 from cg.sweep.ledger import AskRow, Reason
 from cg.sweep.policy import MISSES_TO_LATCH, Core, ratio
 from cg.sweep.tally import Tally
-from cg.sweep.transcript import Transcript
+from cg.sweep.transcript import DIGEST_BYTES, Transcript
 from cg.sweep.values import Branch, Pending, Thread
 from cg.sweep.wants import Changes, Steps
 
@@ -67,7 +67,8 @@ def settle(
         return Settled(Reason.ASK_NOT_REPAID, tally=tally)
     asked = yield from adjudicate(sent, sent, inventory, core.sent_index(sent), core.config)
     tally.add(asked.tally)
-    pending = tuple(Pending(c.text.identity, c.tokens, now, sent.n_messages, "") for c in asked.drops)
+    history = branch.chain[-DIGEST_BYTES:].hex()  # the client's: what was sent has our words in places of its own
+    pending = tuple(Pending(c.text.identity, c.tokens, now, sent.n_messages, history) for c in asked.drops)
     clock = now if asked.read_prefix else branch.clock
     touched = replace(branch, clock=clock, asked_at=clock)
     changes = Changes(branch=touched, pend=pending, paid_misses=asked.paid_misses, asked=asked)

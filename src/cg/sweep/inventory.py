@@ -107,6 +107,11 @@ def refusal(text: ToolText, tool: str, thread: Thread) -> Decline | None:
     return Decline.ALREADY_PENDING if identity in thread.pending else None
 
 
+def answered_messages(transcript: Transcript) -> int:
+    """How many messages, from the first on, some answer stands behind: what comes after them nobody has read yet."""
+    return max((i + 1 for i, role in enumerate(transcript.roles) if role == "assistant"), default=0)
+
+
 def eligible(
     transcript: Transcript,
     thread: Thread,

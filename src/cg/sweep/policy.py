@@ -16,7 +16,7 @@ from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.frozen import frozen_in
 from cg.sweep.index import Build, build
-from cg.sweep.inventory import Candidate, assemble, eligible
+from cg.sweep.inventory import Candidate, answered_messages, assemble, eligible
 from cg.sweep.judge import by_index, recency
 from cg.sweep.keep_alive import count_wait
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
@@ -199,7 +199,7 @@ class Core:
         ):  # a rule removes nothing there: nothing is looked at
             return Reason(work.phase.value)
         waits = self.config.judge == "model" and self.config.ask != "on-request"
-        candidates = self._candidates(work, waiting=waits)
+        candidates = self._waiting(work) if waits else self._candidates(work)
         if not candidates:
             return Reason.NOTHING_JUDGED if waits else Reason.NO_CANDIDATES
         drops = yield from self._drops(work, candidates, sent)
@@ -215,16 +215,30 @@ class Core:
         work.unpend += [c.text.identity for c in chosen]
         return Reason.REMOVED if applied.removals else Reason.REFUSED
 
-    def _candidates(self, work: Work, *, waiting: bool) -> tuple[Candidate, ...]:
-        """The outputs that may be judged; with `waiting`, those that were judged already and wait to be applied."""
-        thread, config = work.thread, self.config
-        if waiting and not thread.pending:
+    def _candidates(self, work: Work) -> tuple[Candidate, ...]:
+        """The outputs that may be judged in this request: of those that it brings itself no model has read a word."""
+        return self.eligible(
+            work.transcript,
+            work.thread,
+            work.tally,
+            removed=work.frozen,
+            asked_messages=answered_messages(work.transcript),
+            is_to_be_shown=self.config.judge == "model",
+        )
+
+    def _waiting(self, work: Work) -> tuple[Candidate, ...]:
+        """The outputs that were judged over this history and wait to be applied; what was judged over another is forgotten."""
+        pending = work.thread.pending
+        if not pending:
             return ()
-        if waiting:  # judged already: the floor decides who is asked about, and the ratio it counts with moves on
-            thread, config = replace(thread, pending={}), replace(config, min_tokens=0)
-        asks = self.config.judge == "model" and not waiting
-        found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=asks)
-        return tuple(c for c in found if not waiting or c.text.identity in work.thread.pending)
+        # judged already: the floor decides who is asked about, and the ratio it counts with moves on
+        thread, config = replace(work.thread, pending={}), replace(self.config, min_tokens=0)
+        found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=False)
+        found = tuple(c for c in found if c.text.identity in pending)
+        here = tuple(c for c in found if due.is_over(pending[c.text.identity], work.transcript.chain))
+        work.tally.decline(Decline.JUDGED_ELSEWHERE, len(found) - len(here))
+        work.unpend += [c.text.identity for c in found if c not in here]
+        return here
 
     def _drops(
         self, work: Work, candidates: Sequence[Candidate], sent: bytes | None
@@ -279,11 +293,18 @@ class Core:
         config: Config | None = None,
         *,
         removed: Container[ToolText] = (),
+        asked_messages: int | None = None,
         is_to_be_shown: bool = True,
     ) -> tuple[Candidate, ...]:
         """The outputs that may be judged at all; one that a client's "unchanged" notice leans on would only come back."""
         found, declines = eligible(
-            transcript, thread, config or self.config, ratio(thread), removed=removed, is_to_be_shown=is_to_be_shown
+            transcript,
+            thread,
+            config or self.config,
+            ratio(thread),
+            removed=removed,
+            asked_messages=asked_messages,
+            is_to_be_shown=is_to_be_shown,
         )
         tally.declines.update(declines)
         leaned = set(recovery.leaned_on(transcript)) if found else set()

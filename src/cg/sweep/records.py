@@ -222,7 +222,8 @@ def _read_decisions(db: sqlite3.Connection, thread: str, path: Path) -> Thread:
             ended[removal.identity] = ending
     pending = {}
     for tool_use_id, block, sha256, *verdict in db.execute(
-        "SELECT tool_use_id, block, sha256, tokens, judged_at, messages, ask FROM pending WHERE thread = ?", (thread,)
+        "SELECT tool_use_id, block, sha256, tokens, judged_at, messages, history FROM pending WHERE thread = ?",
+        (thread,),
     ):
         identity = Identity(plain(tool_use_id), block, sha256)
         pending[identity] = Pending(identity, *verdict)

@@ -65,7 +65,7 @@ def as_ended(flat: Sequence[bytes]) -> dict[Identity, Ending]:
 
 
 def pending_value(drop: Pending) -> str:
-    return json.dumps([drop.tokens, drop.judged_at, drop.messages, drop.ask])
+    return json.dumps([drop.tokens, drop.judged_at, drop.messages, drop.history])
 
 
 def as_pending(flat: Sequence[bytes]) -> dict[Identity, Pending]:
@@ -73,8 +73,8 @@ def as_pending(flat: Sequence[bytes]) -> dict[Identity, Pending]:
     found = {}
     for field, value in sorted(pairs(flat)):
         identity = as_identity(field)
-        tokens, judged_at, messages, ask = json.loads(value)
-        found[identity] = Pending(identity, tokens, judged_at, messages, ask)
+        tokens, judged_at, messages, history = json.loads(value)
+        found[identity] = Pending(identity, tokens, judged_at, messages, history)
     return found
 
 

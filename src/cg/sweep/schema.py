@@ -67,6 +67,11 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE thread ADD COLUMN declared INTEGER;
     UPDATE thread SET declared = cg_crc32(declaration);
     """,
+    # A verdict says over which history it was given; one that does not say cannot be trusted, and is asked for again.
+    """
+    DELETE FROM pending;
+    ALTER TABLE pending RENAME COLUMN ask TO history;
+    """,
 )
 THREAD_TABLES = ("thread", "branch", "payload", "removal", "pending", "expanded", "body", "claim", "ask", "total")
 

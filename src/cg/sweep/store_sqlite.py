@@ -155,7 +155,7 @@ class SqliteStore:
             for drop in pending:
                 where = identity_columns(thread, drop.identity)
                 if db.execute(f"SELECT 1 FROM removal WHERE {MATCH} AND ending IS NULL", where).fetchone() is None:
-                    row = (*where, drop.tokens, drop.judged_at, drop.messages, drop.ask)
+                    row = (*where, drop.tokens, drop.judged_at, drop.messages, drop.history)
                     db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             renew_version(db, thread)
 

@@ -67,7 +67,7 @@ class Pending:
     tokens: float  # size of the output, estimated
     judged_at: float
     messages: int  # length of the history that was judged: what stands behind it may refer to the output again
-    ask: str  # identifier of the ask's ledger row; empty for a judge that asks nobody
+    history: str  # its last digest in the branch's chain, in hex: the verdict holds for what goes on from there
 
 
 @dataclass(frozen=True, slots=True)
