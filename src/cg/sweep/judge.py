@@ -38,5 +38,12 @@ def by_index(candidates: Sequence[Candidate], index: Index) -> Judged:
     return judged(tuple(drops), declines)
 
 
+def of_what_was_read(found: Judged, answered: int) -> Judged:
+    """The same without the drops behind the first `answered` messages: what a request itself brings, nobody has read."""
+    drops = tuple(one for one in found.drops if one.text.message < answered)
+    unread = len(found.drops) - len(drops)
+    return judged(drops, found.declines + Counter({Decline.CANDIDATE_UNSEEN: unread}))
+
+
 def judged(drops: tuple[Candidate, ...], declines: Counter[Decline]) -> Judged:
     return Judged(drops, +Counter({Event.DROPPED: len(drops)}), +declines, len(drops))

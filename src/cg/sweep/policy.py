@@ -17,7 +17,7 @@ from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.frozen import frozen_in
 from cg.sweep.index import Build, build
 from cg.sweep.inventory import Candidate, answered_messages, assemble, eligible
-from cg.sweep.judge import by_index, recency
+from cg.sweep.judge import by_index, of_what_was_read, recency
 from cg.sweep.keep_alive import count_wait
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
@@ -216,15 +216,9 @@ class Core:
         return Reason.REMOVED if applied.removals else Reason.REFUSED
 
     def _candidates(self, work: Work) -> tuple[Candidate, ...]:
-        """The outputs that may be judged in this request: of those that it brings itself no model has read a word."""
-        return self.eligible(
-            work.transcript,
-            work.thread,
-            work.tally,
-            removed=work.frozen,
-            asked_messages=answered_messages(work.transcript),
-            is_to_be_shown=self.config.judge == "model",
-        )
+        """The outputs that may be judged in this request."""
+        asks = self.config.judge == "model"
+        return self.eligible(work.transcript, work.thread, work.tally, removed=work.frozen, is_to_be_shown=asks)
 
     def _waiting(self, work: Work) -> tuple[Candidate, ...]:
         """The outputs that were judged over this history and wait to be applied; what was judged over another is forgotten."""
@@ -250,6 +244,7 @@ class Core:
                 judged = recency(candidates, config.keep_newest)
             else:
                 judged = by_index(candidates, self.index(work.transcript, min_later_turns=config.min_later_turns))
+            judged = of_what_was_read(judged, answered_messages(work.transcript))
             work.tally.events.update(judged.events)
             work.tally.declines.update(judged.declines)
             return judged.drops or Reason.NOTHING_SPENT
@@ -276,7 +271,8 @@ class Core:
         seen = read_sent(sent)
         known = {t.identity for t in seen.tool_texts} if seen else None
         # A judge that was not shown an output can only guess from the inventory line: such outputs wait a turn.
-        offered = [c for c in candidates if known is None or c.text.identity in known]
+        answered = answered_messages(work.transcript)
+        offered = [c for c in candidates if c.text.message < answered and (known is None or c.text.identity in known)]
         work.tally.decline(Decline.CANDIDATE_UNSEEN, len(candidates) - len(offered))
         inventory = self.inventory(offered, work.tally)
         if not inventory:
@@ -293,7 +289,6 @@ class Core:
         config: Config | None = None,
         *,
         removed: Container[ToolText] = (),
-        asked_messages: int | None = None,
         is_to_be_shown: bool = True,
     ) -> tuple[Candidate, ...]:
         """The outputs that may be judged at all; one that a client's "unchanged" notice leans on would only come back."""
@@ -303,7 +298,6 @@ class Core:
             config or self.config,
             ratio(thread),
             removed=removed,
-            asked_messages=asked_messages,
             is_to_be_shown=is_to_be_shown,
         )
         tally.declines.update(declines)
