@@ -783,6 +783,23 @@ def test_what_is_forgotten_is_not_left_in_the_file(store: SqliteStore, path: Pat
     assert all(secret not in file.read_bytes() for file in path.parent.iterdir())
 
 
+def test_a_connection_that_comes_back_while_the_store_closes_is_closed_with_it(store: SqliteStore) -> None:
+    """Nobody else holds it then: left open it would keep the file, and its log, until the collector finds it."""
+
+    class Pool(list[Handle]):
+        def append(self, connection: Handle) -> None:
+            store.close()
+            super().append(connection)
+
+    store.load("t")
+    store._file._idle = Pool(store._file._idle)
+    [connection] = store._file._idle
+    assert store.load("t") == Thread()
+    assert store._file._idle == []
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
 def test_a_closed_store_refuses(path: Path) -> None:
     """In words, and closing twice is fine."""
     store = SqliteStore(path)

@@ -102,8 +102,15 @@ class Connections:
     def close(self) -> None:
         """Close what is not lent out; what is lent closes on its return."""
         self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # asked by popping: two threads that close may both see the last one
+                return
+            connection.close()
 
     @contextmanager
     def _lent(self) -> Iterator[Handle]:
@@ -118,10 +125,9 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        if self._is_closed:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        if self._is_closed:  # looked at last: whoever closed in between either found it in the pool or is seen here
+            self._close_idle()
 
     def _check_process(self) -> None:
         """SQLite's handles do not survive a fork, and our lock may have been held by a thread that is not here."""
