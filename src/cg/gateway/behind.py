@@ -33,7 +33,11 @@ class Behind:
     async def settle(self) -> None:
         """Wait until all of it is done."""
         while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            waited = tuple(self._tasks)
+            await asyncio.gather(*waited, return_exceptions=True)
+            # From Python 3.12 on, where all were done already, no callback had its turn meanwhile: without this line the
+            # loop would be held here for ever.
+            self._tasks.difference_update(waited)
 
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
         try:
