@@ -283,7 +283,8 @@ def authority(folder: Path, name: str) -> Path:
     """An authority of our own; returns its certificate."""
     key, certificate = folder / f"{name}.key", folder / f"{name}.pem"
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl("req", "-x509", *new, "-keyout", key, "-out", certificate, "-subj", f"/CN={name}", "-days", "2")
+    use = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # from Python 3.13 on one that does not say so is refused
+    openssl("req", "-x509", *new, *use, "-keyout", key, "-out", certificate, "-subj", f"/CN={name}", "-days", "2")
     return certificate
 
 
@@ -292,7 +293,7 @@ def certify(folder: Path, by: str, name: str, extension: str) -> None:
     key, request, certificate = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     openssl("req", *new, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
-    (folder / "extension").write_text(extension, "utf-8")
+    (folder / "extension").write_text(f"{extension}\nauthorityKeyIdentifier=keyid\n", "utf-8")
     signed = ("-CA", folder / f"{by}.pem", "-CAkey", folder / f"{by}.key", "-CAcreateserial", "-days", "2")
     openssl("x509", "-req", "-in", request, *signed, "-extfile", folder / "extension", "-out", certificate)
 
