@@ -24,7 +24,12 @@ def environment(tmp_path, **more):
 
 def run(tmp_path, *arguments, **more):
     return subprocess.run(
-        [*PROXY, *arguments], env=environment(tmp_path, **more), capture_output=True, text=True, timeout=120, check=False
+        [*PROXY, *arguments],
+        env=environment(tmp_path, **more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

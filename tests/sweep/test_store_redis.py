@@ -283,7 +283,10 @@ def authority(folder: Path, name: str) -> Path:
     """An authority of our own; returns its certificate."""
     key, certificate = folder / f"{name}.key", folder / f"{name}.pem"
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    use = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # from Python 3.13 on one that does not say so is refused
+    use = (
+        "-addext",
+        "keyUsage=critical,keyCertSign,cRLSign",
+    )  # from Python 3.13 on one that does not say so is refused
     openssl("req", "-x509", *new, *use, "-keyout", key, "-out", certificate, "-subj", f"/CN={name}", "-days", "2")
     return certificate
 
