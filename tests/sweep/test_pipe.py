@@ -5,13 +5,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 from piped import START, Pipe, changed_texts, command
 from sweeping import encoded, history, output
 
-from cg.sweep.cli import session_thread, settle_gap
+from cg.sweep.cli import main, session_thread, settle_gap
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.ledger import Reason
@@ -337,3 +338,43 @@ def test_a_last_body_that_was_damaged_in_the_state_costs_an_ask_and_no_more(pres
     idle = 1000 if preset == "paid" else 260
     _, report = pipe.run(encoded(history(14, last="And now?")), START + idle, DROPS)
     assert report["reason"] not in ("fault", "unreadable")
+
+
+@pytest.mark.parametrize("arguments", [["run", "--session", "s"], ["status"], ["expand", "0" * 16, "--session", "s"]])
+def test_an_answer_that_nobody_can_read_is_not_made(arguments: list[str], tmp_path: Path, capsys, monkeypatch) -> None:
+    """A closed standard output is exit code 2, as a closed pipe is, and the state stays as it was."""
+    state = tmp_path / "state.db"
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main([*arguments, "--state", str(state)]) == 2
+    assert capsys.readouterr().err == "cg-sweep: nobody can read the answer: standard output is closed\n"
+    assert not state.exists()
+
+
+def test_a_command_that_answers_by_its_exit_code_needs_no_output(monkeypatch) -> None:
+    """`config --check` says all that it has to say without a word."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["config", "--check"]) == 0
+
+
+def test_an_interrupt_is_exit_code_130_without_a_traceback(tmp_path: Path, capsys, monkeypatch) -> None:
+    """Whoever stops a pipe that waits for its request knows that it was stopped."""
+
+    class Interrupted:
+        def read(self, _: int) -> bytes:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=Interrupted()))
+    assert main(["run", "--session", "s", "--state", str(tmp_path / "state.db")]) == 130
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device without room")
+@pytest.mark.parametrize("command", [["config"], ["config", "--preset", "cold"]])
+def test_an_answer_that_finds_no_room_is_an_exit_code_and_one_line(command: list[str]) -> None:
+    """What print still holds is written before the command ends, where a failure can be told."""
+    code = "import sys; from cg.sweep.cli import main; sys.exit(main(sys.argv[1:]))"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-c", code, *command], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"cg-sweep: output: ") and done.stderr.count(b"\n") == 1

@@ -27,30 +27,51 @@ EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024
 STATE = "the state: a file, which `run` makes if absent (mode 0600), or redis://, rediss:// or unix:// of a server"
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
+EXIT_INTERRUPTED = 130  # as a shell counts a program that was ended by an interrupt
 
 
 Commands = Any  # what `add_subparsers` gives; argparse has no public name for it
 
 
 def main(argv: Sequence[str] | None = None, more: Sequence[Callable[[Commands], None]] = ()) -> int:
-    """Run one command; returns its exit code: 0 done, 2 refused, 3 nothing to expand.
+    """Run one command; returns its exit code: 0 done, 2 refused, 3 nothing to expand, 130 interrupted.
 
     Each of `more` adds commands of another part.
     """
     arguments = _parser(more).parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
+    if sys.stdout is None and not arguments.is_silent:  # started with the descriptor closed
+        print("cg-sweep: nobody can read the answer: standard output is closed", file=sys.stderr)
+        return EXIT_REFUSED
     try:
-        return command(arguments)
+        code = command(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a failure has an exit code
+        return code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     except CgError as error:
         print(f"cg-sweep: {error}", file=sys.stderr)
         return EXIT_REFUSED
     except BrokenPipeError:
-        # The reader has gone; a second complaint while the interpreter closes stdout helps nobody.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return EXIT_REFUSED
     except OSError as error:  # of the report, or of stdout
+        _discard_output()
         print(f"cg-sweep: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return EXIT_REFUSED
+
+
+def _discard_output() -> None:
+    """Give what stdout still holds nowhere to fail: a second complaint while the interpreter closes it helps nobody."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, sys.stdout.fileno())
+        os.close(sink)
 
 
 def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentParser:
@@ -60,6 +81,7 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
         epilog="exit codes: 0 done; 2 refused (usage, configuration, state); 3 the id brings nothing back",
     )
     parser.add_argument("--version", action="version", version=f"cg-sweep {__version__}")
+    parser.set_defaults(is_silent=False)  # True: the command's exit code is its whole answer
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="one request on stdin, the request to send on stdout")
@@ -86,10 +108,10 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
     which = forget.add_mutually_exclusive_group(required=True)
     which.add_argument("--session", metavar="ID")
     which.add_argument("--all", action="store_true")
-    forget.set_defaults(command=_forget)
+    forget.set_defaults(command=_forget, is_silent=True)
 
     check = commands.add_parser("config", help="check a configuration and print what is in force, as JSON")
-    check.add_argument("--check", action="store_true", help="say only whether it is valid")
+    check.add_argument("--check", action="store_true", dest="is_silent", help="say only whether it is valid")
     _config_arguments(check)
     check.set_defaults(command=_config)
     for register in more:
@@ -203,7 +225,7 @@ def _forget(arguments: argparse.Namespace) -> int:
 
 def _config(arguments: argparse.Namespace) -> int:
     config = _load_config(arguments)
-    if not arguments.check:
+    if not arguments.is_silent:
         print(json.dumps(config.to_dict(), indent=1))
     return 0
 
