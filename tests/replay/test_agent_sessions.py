@@ -204,3 +204,11 @@ def test_a_file_that_cannot_be_read_is_damaged_with_its_reason(tmp_path: Path, r
     [damaged] = open_sessions(path)
     assert isinstance(damaged, Damaged)
     assert reason in damaged.reason and "secret" not in damaged.reason
+
+
+@pytest.mark.parametrize("ts", [10**400, -(10**400), -1.0, 1e300, True, "5"], ids=lambda ts: str(type(ts).__name__))
+def test_an_offset_out_of_range_is_no_time(tmp_path: Path, ts: object) -> None:
+    """Whole numbers of any size too."""
+    events = [user("go"), answer(said("a")), user("on"), answer(said("b"))]
+    session = written(tmp_path / "a.json", [event | {"ts": ts, "ts_end": ts} for event in events])
+    assert not session.timed and [step.answered_at for step in session.steps()] == [None, None]

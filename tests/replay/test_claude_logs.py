@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import checked, decoded, whole_histories
 
+from cg.replay.batch import replay_session
 from cg.replay.bodies import body, frame_for
+from cg.replay.conversation import SPACING_S
+from cg.replay.policies import parse
 from cg.replay.sessions import Damaged, Session, open_sessions
+from cg.replay.settings import Settings
 from cg.replay.synthetic import as_claude_log, made_session
 
 VALIDATOR = checked()
@@ -446,3 +450,21 @@ def test_any_bytes_are_a_session_or_a_reason(tmp_path_factory: Any, raw: bytes) 
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     path.write_bytes(raw)
     assert all(isinstance(found, Session | Damaged) for found in open_sessions(path))
+
+
+@pytest.mark.parametrize(
+    "stamp", ["1969-12-31T23:59:59Z", "9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+14:00", "3000-01-01T00:00:01Z"]
+)
+def test_a_time_out_of_range_is_no_time(tmp_path: Path, stamp: str) -> None:
+    """A log of such times has a fixed pace, as one without times, and can be priced."""
+    log = Log()
+    log.user("go")
+    log.answer("m1", said("a"))
+    log.user("on")
+    log.answer("m2", said("b"))
+    log.lines = [json.dumps(json.loads(entry) | {"timestamp": stamp}) for entry in log.lines]
+    first, second = steps(log, tmp_path)
+    assert second.at - first.at == SPACING_S and first.answered_at is None
+    [session] = open_sessions(log.write(tmp_path / "again.jsonl"))
+    result = replay_session(session, parse(["cold"]), Settings())
+    assert result.error is None and result.requests == 2

@@ -12,7 +12,7 @@ from claude_log import Log, said
 from recordings import RECORDINGS, whole_histories
 
 from cg.errors import CgError
-from cg.replay import log_files
+from cg.replay import claude_logs, log_files
 from cg.replay.sessions import Damaged, Session, find, open_all, open_sessions
 
 
@@ -193,3 +193,37 @@ def test_the_recordings_are_found_by_their_folder() -> None:
     found = list(open_all([RECORDINGS[0].parent]))
     assert [s.name for s in found] == [p.stem for p in RECORDINGS]
     assert all(isinstance(s, Session) for s in found)
+
+
+def test_a_link_in_a_round_and_a_name_that_is_no_name_cost_only_themselves(tmp_path: Path) -> None:
+    """They are named with the reason, and the session beside them is read."""
+    log = a_log(tmp_path / "z.jsonl")
+    try:
+        (tmp_path / "a.jsonl").symlink_to(tmp_path / "b.jsonl")
+        (tmp_path / "b.jsonl").symlink_to(tmp_path / "a.jsonl")
+    except OSError:
+        pytest.skip("no links on this file system")
+    assert len(list(find([tmp_path]))) == 3
+    one, two, session = open_all([tmp_path])
+    assert isinstance(one, Damaged) and isinstance(two, Damaged) and one.reason == two.reason == "not a file"
+    assert isinstance(session, Session) and session.path == log
+    far, session = open_all([tmp_path / ("x" * 5000), log])
+    assert isinstance(far, Damaged) and isinstance(session, Session)
+
+
+def test_a_fault_of_ours_while_a_file_is_opened_costs_that_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its kind is given, and not its words, which may hold content."""
+    paths = [a_log(tmp_path / "a.jsonl"), a_log(tmp_path / "b.jsonl")]
+    threads = claude_logs.threads
+
+    def failing(path: Path) -> list[str]:
+        if path == paths[0]:
+            raise KeyError("a secret")
+        return threads(path)
+
+    monkeypatch.setattr(claude_logs, "threads", failing)
+    damaged, second = open_all(paths)
+    assert isinstance(damaged, Damaged) and damaged.reason == "cannot be replayed: KeyError"
+    assert second.path == paths[1]

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from cg.replay.policies import Policy
 from cg.replay.reading import record
 from cg.replay.row import Row
 from cg.replay.run import run
-from cg.replay.sessions import Damaged, Session
+from cg.replay.sessions import Damaged, Session, unexpected
 from cg.replay.settings import Settings
 from cg.replay.trace import Trace, Tracer
 
@@ -50,6 +50,8 @@ def replay_session(session: Session | Damaged, policies: Sequence[Policy], setti
                 traces[policy.name] = tracer.trace(recording, settings.bytes_per_token)
     except CgError as error:
         return Result(session.name, session.path, str(error))
+    except Exception as error:
+        return Result(session.name, session.path, unexpected(error))
     return Result(
         session.name,
         session.path,
@@ -75,17 +77,37 @@ def replay(
     """The results of all sessions in their order, whoever works on them.
 
     `executor` is any `concurrent.futures.Executor`; `jobs` is how many it works on at a time. What could not be read is
-    a result with an error.
+    a result with an error, and so is what an executor lost.
     """
     if executor is None:
         for session in sessions:
             yield replay_session(session, policies, settings)
         return
     work = iter(sessions)
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[tuple[Session | Damaged, Future[Result]]] = deque()
     while True:
         for session in islice(work, max(0, AHEAD * jobs - len(waiting))):
-            waiting.append(executor.submit(replay_session, session, policies, settings))
+            waiting.append((session, _submitted(executor, session, policies, settings)))
         if not waiting:
             return
-        yield waiting.popleft().result()
+        yield _awaited(*waiting.popleft())
+
+
+def _submitted(
+    executor: Executor, session: Session | Damaged, policies: Sequence[Policy], settings: Settings
+) -> Future[Result]:
+    try:
+        return executor.submit(replay_session, session, policies, settings)
+    except BrokenExecutor as error:  # a worker was killed before: the sessions that are left are named
+        lost: Future[Result] = Future()
+        lost.set_exception(error)
+        return lost
+
+
+def _awaited(session: Session | Damaged, future: Future[Result]) -> Result:
+    try:
+        return future.result()
+    except BrokenExecutor:
+        return Result(session.name, session.path, "lost: a worker process was ended from outside")
+    except Exception as error:
+        return Result(session.name, session.path, unexpected(error))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cg.replay.blocks import Result, is_said, results_of, text_block, user_blocks
-from cg.replay.conversation import Conversation, Turn
+from cg.replay.conversation import Conversation, Turn, time_of
 from cg.replay.log_files import lines, loads
 from cg.replay.recording import Step, Tally, Unusable
 
@@ -294,11 +294,11 @@ def _output(usage: object) -> int:
 
 
 def _time(stamp: object) -> float | None:
-    """Seconds since the epoch of an ISO 8601 time; without a zone it is read as UTC."""
+    """Seconds since the epoch of an ISO 8601 time; without a zone it is read as UTC. One out of range is no time."""
     if not isinstance(stamp, str):
         return None
     try:
         when = datetime.fromisoformat(stamp)
     except ValueError:
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return time_of((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())

@@ -3,10 +3,11 @@
 import argparse
 import contextlib
 import json
+import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TextIO
 
@@ -51,7 +52,8 @@ def replay_command(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> i
                 progress.clear()
     if not arguments.json:
         _print_table(report, settings, out)
-    print(table.skipped(report.failed), end="\n" if report.failed else "", file=err)
+    if report.failed:
+        _say(table.skipped(report.failed), err)
     if arguments.html is not None and report.summary.sessions:
         _write_html(arguments.html, report, settings)
     if not report.summary.sessions:
@@ -97,9 +99,17 @@ def _executor(jobs: int) -> Iterator[Executor | None]:
     if jobs == 1:
         yield None
         return
-    # A fresh interpreter for each worker: forking a process that has threads is what breaks elsewhere.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield pool
+    others = set(active_children())
+    # A fresh interpreter for each worker: forking a process that has threads is what breaks elsewhere. One ends at an
+    # interrupt without a word, which is ours to say.
+    interrupts = signal.SIGINT, signal.SIG_DFL
+    with ProcessPoolExecutor(jobs, get_context("spawn"), signal.signal, interrupts) as pool:
+        try:
+            yield pool
+        except BaseException:  # nobody waits for what is still being worked on
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
 
 
 def _policies(arguments: argparse.Namespace) -> tuple[Policy, ...]:
@@ -144,10 +154,16 @@ def _print_json(results: Iterator[Result], report: _Report, out: TextIO) -> None
 def _print_table(report: _Report, settings: Settings, out: TextIO) -> None:
     if not report.summary.sessions:
         return
-    print(table.totals(report.summary), end="\n\n", file=out)
+    _say(table.totals(report.summary) + "\n", out)
     if 1 < report.summary.sessions <= table.LISTED:
-        print(table.by_session(report.listed), end="\n\n", file=out)
-    print(table.notes(report.summary, settings, report.listed), file=out)
+        _say(table.by_session(report.listed) + "\n", out)
+    _say(table.notes(report.summary, settings, report.listed), out)
+
+
+def _say(text: str, stream: TextIO) -> None:
+    """Print, with escapes for what the stream's encoding has no letters for."""
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def _write_html(path: Path, report: _Report, settings: Settings) -> None:

@@ -20,7 +20,15 @@ from cg.replay.recording import Step, Tally
 from cg.sweep.asker import usage_of
 
 START = 1_700_000_000.0  # when a session began whose log has no dates
+LATEST = (
+    32_503_680_000.0  # the year 3000; no log was written after it, and the cache's clock goes on behind the last time
+)
 SPACING_S = 5.0  # between requests without times; no lifetime is that short
+
+
+def time_of(seconds: float) -> float | None:
+    """Seconds since the epoch, if a log can have been written then, from 1970 on; None for any other, as for no time."""
+    return seconds if 0 <= seconds <= LATEST else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

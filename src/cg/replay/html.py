@@ -5,6 +5,7 @@ from html import escape
 
 from cg.replay import plots, table
 from cg.replay.batch import Result
+from cg.replay.plain import plain
 from cg.replay.policies import NONE
 from cg.replay.settings import Settings
 from cg.replay.summary import Summary
@@ -75,7 +76,7 @@ def _sessions(listed: Sequence[Result]) -> list[str]:
 def _table(lines: Sequence[Sequence[str]]) -> str:
     head, *rest = lines
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rest)
+    body = "".join("<tr>" + "".join(f"<td>{escape(plain(cell))}</td>" for cell in cells) + "</tr>" for cells in rest)
     return f'<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
@@ -103,7 +104,7 @@ def _session(result: Result, *, is_open: bool) -> list[str]:
     about += f", {result.client}" if result.client else ""
     removed = plots.removals(traces)
     return [
-        f"<details{' open' if is_open else ''}><summary>{escape(result.name)} <span>{escape(about)}</span></summary>",
+        f"<details{' open' if is_open else ''}><summary>{escape(plain(result.name))} <span>{escape(plain(about))}</span></summary>",
         "<h3>Cost per request by tier</h3>",
         _key([(band, plots.WORDS[band]) for band in plots.BANDS]),
         plots.costs(traces),

@@ -1,5 +1,6 @@
 """The door to recorded sessions: finds their files, tells the formats apart, and names what cannot be read."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,10 +47,10 @@ def find(paths: Iterable[Path | str]) -> Iterator[Path]:
     Folders are searched for `.json`, `.jsonl` and `.gz`; hidden ones, links to folders, and the files that clients keep
     beside their logs are passed over. Raises CgError for a path that is not there and a folder without such a file.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in map(Path, paths):
         for file in _under(path):
-            if (real := file.resolve()) not in seen:
+            if (real := os.path.realpath(file)) not in seen:
                 seen.add(real)
                 yield file
 
@@ -66,12 +67,12 @@ def open_all(paths: Iterable[Path | str]) -> Iterator[Session | Damaged]:
     A client that resumes a session may copy its lines into the new file. Requests that an earlier file of this call
     holds too are counted there alone: the later session starts behind them.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
     answers: set[str] = set()
     for path in map(Path, paths):
         try:
             for file in _under(path):
-                if (real := file.resolve()) not in seen:
+                if (real := os.path.realpath(file)) not in seen:  # Path.resolve raises for links in rounds
                     seen.add(real)
                     for found, tally in _opened(file):
                         yield _uncopied(found, tally, answers) if isinstance(found, Session) else found
@@ -95,6 +96,13 @@ def _opened(path: Path) -> Iterator[tuple[Session | Damaged, Tally]]:
             yield _session(name, path, ClaudeSteps(path, thread))
     except Unusable as reason:
         yield Damaged(_stem(path), path, str(reason)), Tally()
+    except Exception as error:
+        yield Damaged(_stem(path), path, unexpected(error)), Tally()
+
+
+def unexpected(error: Exception) -> str:
+    """The reason that is given for a fault of ours: its kind alone, as its words may hold content."""
+    return f"cannot be replayed: {type(error).__name__}"
 
 
 def _uncopied(session: Session, tally: Tally, answers: set[str]) -> Session | Damaged:
@@ -125,9 +133,13 @@ def _behind(steps: Iterator[Step], skip: int) -> Iterator[Step]:
 
 
 def _under(path: Path) -> Iterator[Path]:
-    if not path.exists():
+    try:
+        is_there, is_folder = path.exists(), path.is_dir()
+    except OSError as error:  # a name that is too long, a folder above that is closed
+        raise CgError(f"{path}: {error.strerror}") from error
+    if not is_there:
         raise CgError(f"{path}: no such file or folder")
-    if not path.is_dir():
+    if not is_folder:
         yield path
         return
     found = False

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from cg.replay.batch import Result
+from cg.replay.plain import plain
 from cg.replay.policies import NONE
 from cg.replay.row import Row
 from cg.replay.settings import Settings
@@ -102,16 +103,17 @@ def notes(summary: Summary, settings: Settings, results: Sequence[Result]) -> st
     if none and any(after.values()):
         most = ", ".join(f"{name} {share(units / none)}" for name, units in after.items() if units)
         lines.append(f"If nobody ever came back after a log's end, asks and pings there would add: {most}.")
-    return "\n".join(lines)
+    return "\n".join(map(plain, lines))
 
 
 def skipped(results: Iterable[Result]) -> str:
     """The sessions that could not be read, and why."""
-    return "\n".join(f"skipped {result.path}: {result.error}" for result in results if result.error is not None)
+    return "\n".join(plain(f"skipped {result.path}: {result.error}") for result in results if result.error is not None)
 
 
 def columns(cells: Sequence[Sequence[str]]) -> str:
     """Lines of cells, set in columns; the first is flush left, columns of empty cells are left out."""
+    cells = [[plain(cell) for cell in line] for line in cells]
     used = [i for i in range(len(cells[0])) if any(line[i] for line in cells[1:])]
     widths = {i: max(len(line[i]) for line in cells) for i in used}
     return "\n".join(
