@@ -1,5 +1,6 @@
 """A transport lives in its client's process: threads, forks, interrupts, event loops, and its end."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 pytest.importorskip("httpx2", reason="httpx2 is not installed: the transport is an extra")
 
 import httpx2
-from carried import WAYS, Carried, carried, until, upstream
+from carried import PATIENCE_S, WAYS, Carried, carried, until, upstream
 from wired import ALL_SPENT, WORK, Recorder, Talk
 
 from cg.errors import CgError
@@ -25,6 +26,7 @@ from cg.sweep.config import ConfigError, load
 PAID = load(None, {}, {})
 COLD = load(None, {}, {"keep_newest": 2, "pings": 0}, "cold")
 TESTS = Path(__file__).parents[1]
+URL = "https://api.example.com/v1/messages"
 
 
 @pytest.fixture(params=WAYS)
@@ -104,6 +106,123 @@ def test_an_interrupt_between_two_pieces_of_a_stream_lets_go_of_it() -> None:
                 client.post("https://api.example.com/v1/messages", content=Talk().body(stream=True))
             until(lambda n=n: len(closed) == n)
         assert transport.stats()["in_flight"] == 0
+
+
+class Held:
+    """A body whose second piece comes when it is closed, and then is an error, as a connection's is."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self.is_waiting, self.is_closed = threading.Event(), threading.Event()
+        self.closed = 0
+
+    def __iter__(self) -> Any:
+        yield b'event: ping\ndata: {"type": "ping"}\n\n'
+        self.is_waiting.set()
+        assert self.is_closed.wait(PATIENCE_S)
+        raise self.library.ReadError("closed")
+
+    async def __aiter__(self) -> Any:
+        yield b'event: ping\ndata: {"type": "ping"}\n\n'
+        self.is_waiting.set()
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.is_closed.is_set():
+                await asyncio.sleep(0.001)
+        raise self.library.ReadError("closed")
+
+    def close(self) -> None:
+        self.closed += 1
+        self.is_closed.set()
+
+    async def aclose(self) -> None:
+        self.close()
+
+
+def held_by(library: Any) -> tuple[Any, Any]:
+    """Such a body, and the transport that answers with it."""
+    base = type("Body", (Held, library.SyncByteStream, library.AsyncByteStream), {})
+    body = base(library)
+    head = {"content-type": "text/event-stream"}
+    return body, library.MockTransport(lambda request: library.Response(200, headers=head, stream=body))
+
+
+@pytest.mark.parametrize("is_waiting", [True, False], ids=["waiting", "between pieces"])
+@pytest.mark.parametrize("name", ["httpx2", "httpx"])
+def test_a_response_that_another_thread_closes_ends_as_it_would_without_us(name: str, is_waiting: bool) -> None:
+    """With ReadError for who waits for a piece; nobody waits for ever, and the upstream's reply is closed."""
+    library = pytest.importorskip(name)
+
+    def session(ours: bool) -> tuple[str, int]:
+        body, inner = held_by(library)
+        transport = Transport(inner, config=COLD) if ours else inner
+        with library.Client(transport=transport) as client:
+            request = client.build_request("POST", URL, content=Talk().body(stream=True))
+            reply = client.send(request, stream=True)
+            pieces, ended = reply.iter_raw(), []
+
+            def read() -> None:
+                try:
+                    ended.append(f"whole {len(list(pieces))}")
+                except Exception as error:
+                    ended.append(type(error).__name__)
+
+            next(pieces)
+            reader = threading.Thread(target=read, daemon=True)
+            if is_waiting:
+                reader.start()
+                assert body.is_waiting.wait(PATIENCE_S)
+            closer = threading.Thread(target=reply.close, daemon=True)
+            closer.start()
+            closer.join(PATIENCE_S)
+            if not is_waiting:
+                reader.start()
+            reader.join(PATIENCE_S)
+            assert not closer.is_alive() and not reader.is_alive()
+            assert not ours or transport.stats()["in_flight"] == 0
+        return ended[0], body.closed
+
+    found = session(ours=True)
+    assert found == (("ReadError", 1) if is_waiting else ("whole 0", 1))
+    assert not is_waiting or found == session(ours=False)
+
+
+@pytest.mark.parametrize("is_waiting", [True, False], ids=["waiting", "between pieces"])
+@pytest.mark.parametrize("name", ["httpx2", "httpx"])
+def test_a_response_that_another_task_closes_ends_as_it_would_without_us(
+    name: str, is_waiting: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same on an event loop, where whoever reads is inside the body that is closed."""
+    library = pytest.importorskip(name)
+
+    async def session(ours: bool) -> tuple[str, int]:
+        body, inner = held_by(library)
+        transport = AsyncTransport(inner, config=COLD) if ours else inner
+        async with library.AsyncClient(transport=transport) as client:
+            request = client.build_request("POST", URL, content=Talk().body(stream=True))
+            reply = await client.send(request, stream=True)
+            pieces = reply.aiter_raw()
+
+            async def read() -> str:
+                try:
+                    return f"whole {len([piece async for piece in pieces])}"
+                except Exception as error:
+                    return type(error).__name__
+
+            await anext(pieces)
+            async with asyncio.timeout(PATIENCE_S):
+                if is_waiting:
+                    reader = asyncio.create_task(read())
+                    while not body.is_waiting.is_set():
+                        await asyncio.sleep(0.001)
+                await asyncio.create_task(reply.aclose())
+                ended = await (reader if is_waiting else read())
+            assert not ours or transport.stats()["in_flight"] == 0
+        return ended, body.closed
+
+    found = asyncio.run(session(ours=True))
+    assert found == (("ReadError", 1) if is_waiting else ("whole 0", 1))
+    assert not is_waiting or found == asyncio.run(session(ours=False))
+    assert not caplog.records
 
 
 def test_a_transport_that_is_closed_in_the_middle_of_a_stream_ends_it() -> None:

@@ -6,6 +6,7 @@ thread, as it would be without us: under its deadlines, its interrupts and its c
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -20,10 +21,10 @@ MAX_ASK_BYTES = 4 * 2**20  # of a reply that is read whole on an errand
 
 
 class Work:
-    """A piece of blocking work whose outcome the loop waits for."""
+    """A piece of blocking work whose outcome the loop waits for. `is_closing`: it lets go of what others wait for."""
 
-    def __init__(self, do: Callable[[], Any]) -> None:
-        self._do = do
+    def __init__(self, do: Callable[[], Any], *, is_closing: bool = False) -> None:
+        self._do, self.is_closing = do, is_closing
         self.outcome: Future[Any] = Future()
 
     def run(self) -> None:
@@ -61,63 +62,95 @@ def on_errand(work: Work) -> None:
 
 
 class Caller:
-    """The thread of one call."""
+    """The threads of one call: the one that waits for it, and whichever else closes what that one reads.
+
+    Whoever waits does what there is to do. Each has a bell of its own, so that none takes what another is to hear.
+    """
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Work | bytes | None] = SimpleQueue()
+        self._found: deque[Work | bytes] = deque()
+        self._bells: list[SimpleQueue[None]] = []
         self._guard = threading.Lock()
         self._is_there = True
+        self.is_closed = False  # nothing is read or sent any more
 
     # -- on the loop -------------------------------------------------------------------------------------------------
 
-    def give(self, do: Callable[[], Any]) -> Work:
+    def give(self, do: Callable[[], Any], *, is_closing: bool = False) -> Work:
         """Have it done in the call's thread, or in one of its own if that has left."""
-        work = Work(do)
+        work = Work(do, is_closing=is_closing)
         with self._guard:
             if self._is_there:
-                self._queue.put(work)
+                self._put(work)
                 return work
         on_errand(work)
         return work
 
     def hand(self, piece: bytes) -> None:
         """Give the thread a piece of its answer."""
-        self._queue.put(piece)
+        self._put(piece)
+
+    def _put(self, found: Work | bytes) -> None:
+        self._found.append(found)
+        for bell in tuple(self._bells):
+            bell.put(None)
 
     # -- in the thread -----------------------------------------------------------------------------------------------
 
     def wait(self, answer: "Future[T]") -> T:
         """The answer, while doing whatever it needs. An interrupt cancels it."""
         for _ in self.pieces(answer):
-            pass  # of an answer that is being closed
+            pass  # there are none before an answer's head, nor once it is being closed
         return answer.result()
 
     def pieces(self, answer: "Future[Any]") -> Iterator[bytes]:
         """What the thread is handed until the answer is there, while doing whatever it needs.
 
         Work and pieces come in one order, so the answer runs ahead of its reader only until it needs to be read on.
+        Once `is_closed` no piece comes, so that what is read has no gap, and no work is begun that could take long.
         """
-        answer.add_done_callback(lambda _: self._queue.put(None))
-        while True:
-            try:
-                found = self._queue.get()
-                if isinstance(found, Work):
-                    found.run()
-            except BaseException:  # an interrupt of this thread
-                answer.cancel()
-                self.leave()
-                raise
-            if isinstance(found, bytes):
-                yield found
-            elif found is None and answer.done():
-                return
+        bell: SimpleQueue[None] = SimpleQueue()
+        self._bells.append(bell)
+        answer.add_done_callback(lambda _: bell.put(None))
+        try:
+            while True:
+                try:
+                    is_last = answer.done()  # asked first: whatever belongs to it is there by then
+                    found = self._taken()
+                    if isinstance(found, Work):
+                        self._do(found)
+                    elif found is None and not is_last:
+                        bell.get()
+                except BaseException:  # an interrupt of this thread
+                    answer.cancel()
+                    self.leave()
+                    raise
+                if isinstance(found, bytes):
+                    if not self.is_closed:
+                        yield found
+                elif found is None and is_last:
+                    return
+        finally:
+            self._bells.remove(bell)
+
+    def _do(self, work: Work) -> None:
+        if self.is_closed and not work.is_closing:
+            work.outcome.cancel()  # it would read on, and whoever closes would wait for the next piece
+        else:
+            work.run()
+
+    def _taken(self) -> Work | bytes | None:
+        """The next thing; None if there is none now."""
+        try:
+            return self._found.popleft()
+        except IndexError:
+            return None
 
     def leave(self) -> None:
-        """The thread waits no more; what is still to be done is done elsewhere."""
+        """The threads wait no more; what is still to be done is done elsewhere."""
         with self._guard:
             self._is_there = False
-        while not self._queue.empty():
-            found = self._queue.get()
+        while (found := self._taken()) is not None:
             if isinstance(found, Work):
                 on_errand(found)
 
@@ -140,7 +173,7 @@ class CallerReply:
         return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
-        await self._caller.give(self._stream.close).done()
+        await self._caller.give(self._stream.close, is_closing=True).done()
 
 
 class CallerUpstream:

@@ -152,25 +152,33 @@ class AsyncPieces:
         if isinstance(body, bytes):
             yield body
             return
+        library = self._calling.library
         try:
             async for piece in body:
                 yield piece
         except UpstreamError as error:
-            raise as_came(error, self._calling.library) from None
+            if self._is_closed and error.__cause__ is None:  # nothing came from the client's own transport
+                raise library.ReadError("the response was closed") from None
+            raise as_came(error, library) from None
 
     async def aclose(self) -> None:
-        """Let go of the upstream's reply, read whole or not."""
+        """Let go of the upstream's reply, read whole or not; a task that still reads it is told so by that reply."""
         if self._is_closed:
             return
         self._is_closed = True
         try:
-            aclose = getattr(self._outbound.body, "aclose", None)
-            if aclose is not None:
-                await aclose()
-            if self._outbound.close is not None:
-                await self._outbound.close()
+            await self._let_go()
         except Exception as error:
             log.error("fault in closing: %s", type(error).__name__)
         finally:
             self._calling.ended()
             self._lifetime.over()
+
+    async def _let_go(self) -> None:
+        body, close = self._outbound.body, self._outbound.close
+        try:
+            if hasattr(body, "aclose") and not getattr(body, "ag_running", False):  # else a task is inside it
+                await body.aclose()
+        finally:
+            if close is not None:
+                await close()

@@ -166,12 +166,17 @@ class Pieces:
         library = self._calling.library
         try:
             pumped = self._thread.submit(self._pumped(body))
-            yield from self._calling.caller.pieces(pumped)
+            for piece in self._calling.caller.pieces(pumped):
+                yield piece
+                if self._is_closed:  # by another thread, while nothing was waited for: the library's own streams end so
+                    return
             pumped.result()
+            if self._is_closed:  # while this was waiting, and what was made of it meanwhile is dropped
+                raise CancelledError
         except UpstreamError as error:
             raise as_came(error, library) from None
         except (CancelledError, Stopped):
-            raise library.ReadError("the transport was closed") from None
+            raise library.ReadError("the response or its transport was closed") from None
 
     async def _pumped(self, body: AsyncIterator[bytes]) -> None:
         """On the loop: hand each piece over as soon as it is there."""
@@ -183,7 +188,7 @@ class Pieces:
         """Let go of the upstream's reply, read whole or not."""
         if self._is_closed:
             return
-        self._is_closed = True
+        self._is_closed = self._calling.caller.is_closed = True
         try:
             self._calling.caller.wait(self._thread.submit(self._ended()))
         except (Exception, CancelledError) as error:
