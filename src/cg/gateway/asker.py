@@ -99,4 +99,5 @@ async def read_whole(reply: Reply, limit: int) -> bytes:
             whole += part
             if len(whole) > limit:
                 raise Undecodable(f"more than {limit} bytes")
+    decoder.end()
     return bytes(whole)

@@ -22,6 +22,10 @@ class Decoder(Protocol):
         """What can be read so far, in pieces of bounded size. Raises Undecodable."""
         ...
 
+    def end(self) -> None:
+        """All has been fed. Raises Undecodable where a client would not take that for the end."""
+        ...
+
 
 class Plain:
     """A body that is not compressed."""
@@ -29,29 +33,110 @@ class Plain:
     def feed(self, piece: bytes) -> Iterator[bytes]:
         yield piece
 
+    def end(self) -> None:
+        """It may end anywhere."""
 
-class Zlib:
-    """gzip and deflate; what is sent as deflate comes with or without zlib's frame."""
 
-    def __init__(self, *, is_gzip: bool) -> None:
-        self._bits: int | None = 16 + zlib.MAX_WBITS if is_gzip else None
-        self._reader = zlib.decompressobj(self._bits) if self._bits is not None else None
+class _Inflating:
+    """One member of zlib's, in whichever frame. Clients take one that was cut for whole, so nothing is said at its
+    end."""
+
+    def __init__(self, bits: int) -> None:
+        self._reader = zlib.decompressobj(bits)
+
+    @property
+    def is_over(self) -> bool:
+        return self._reader.eof
+
+    @property
+    def behind(self) -> bytes:
+        """What was fed with the member's last bytes and is none of them."""
+        return self._reader.unused_data
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        if self._reader is None:
-            if not piece:
-                return
-            self._bits = zlib.MAX_WBITS if piece[0] & 0x0F == 8 else -zlib.MAX_WBITS
-            self._reader = zlib.decompressobj(self._bits)
-        while piece:
+        while True:
             try:
-                yield self._reader.decompress(piece, PIECE_BYTES)
+                decoded = self._reader.decompress(piece, PIECE_BYTES)
             except zlib.error as error:
                 raise Undecodable(str(error)) from None
+            yield decoded
             piece = self._reader.unconsumed_tail
-            if self._reader.eof:  # another member may follow
-                piece = self._reader.unused_data
-                self._reader = zlib.decompressobj(self._bits or zlib.MAX_WBITS)
+            if not piece and len(decoded) < PIECE_BYTES:  # a full piece may have left something in the reader
+                return
+
+
+class Gzip:
+    """Members behind one another. As clients do, it ignores what comes after a member and is none: padding, as a rule."""
+
+    def __init__(self) -> None:
+        self._member = _Inflating(16 + zlib.MAX_WBITS)
+        self._is_first = True
+        self._is_over = False
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        while piece and not self._is_over:
+            if self._member.is_over:
+                self._member, self._is_first = _Inflating(16 + zlib.MAX_WBITS), False
+            try:
+                yield from self._member.feed(piece)
+            except Undecodable:
+                if self._is_first:
+                    raise
+                self._is_over = True
+            piece = self._member.behind
+
+    def end(self) -> None:
+        """See `_Inflating`."""
+
+
+class Deflate:
+    """With zlib's frame or without: senders do either. What comes behind its end is ignored, as clients do."""
+
+    def __init__(self) -> None:
+        self._member: _Inflating | None = None
+        self._head = b""
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        if self._member is None:
+            piece, self._head = self._head + piece, b""
+            if len(piece) < 2:
+                self._head = piece
+                return
+            self._member = _Inflating(zlib.MAX_WBITS if _is_framed(piece) else -zlib.MAX_WBITS)
+        if not self._member.is_over:
+            yield from self._member.feed(piece)
+
+    def end(self) -> None:
+        """See `_Inflating`."""
+
+
+def _is_framed(head: bytes) -> bool:
+    """Whether two bytes begin zlib's frame, by its check; a frame that names a dictionary nobody could read."""
+    method, flags = head[0], head[1]
+    return method & 0x0F == 8 and method >> 4 <= 7 and (method << 8 | flags) % 31 == 0 and not flags & 0x20
+
+
+class Zstd:
+    """Frames behind one another; unlike gzip's members nothing else may follow, and none may be cut."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._reader: Any = None
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        while piece:
+            if self._reader is None or self._reader.eof:
+                self._reader = self._make()
+            try:
+                decoded = self._reader.decompress(piece)
+            except Exception as error:  # each library has its own
+                raise Undecodable(type(error).__name__) from None
+            yield decoded
+            piece = self._reader.unused_data if self._reader.eof else b""
+
+    def end(self) -> None:
+        if self._reader is not None and not self._reader.eof:
+            raise Undecodable("the last frame is not complete")
 
 
 class Foreign:
@@ -66,6 +151,9 @@ class Foreign:
         except Exception as error:  # each library has its own
             raise Undecodable(type(error).__name__) from None
         yield decoded
+
+    def end(self) -> None:
+        """Clients take what was cut for whole."""
 
 
 def _found(*names: str) -> Any:
@@ -87,15 +175,15 @@ def _zstd() -> Callable[[], Decoder] | None:
     if module is None:
         return None
     if hasattr(module.ZstdDecompressor, "decompressobj"):
-        return lambda: Foreign(module.ZstdDecompressor().decompressobj().decompress)
-    return lambda: Foreign(module.ZstdDecompressor().decompress)
+        return lambda: Zstd(lambda: module.ZstdDecompressor().decompressobj())
+    return lambda: Zstd(module.ZstdDecompressor)
 
 
 _MAKERS: dict[bytes, Callable[[], Decoder] | None] = {
     b"identity": Plain,
-    b"gzip": lambda: Zlib(is_gzip=True),
-    b"x-gzip": lambda: Zlib(is_gzip=True),
-    b"deflate": lambda: Zlib(is_gzip=False),
+    b"gzip": Gzip,
+    b"x-gzip": Gzip,
+    b"deflate": Deflate,
     b"br": _brotli(),
     b"zstd": _zstd(),
 }

@@ -200,6 +200,7 @@ class Messages:
                     decoded += part
                 if len(decoded) > MAX_REPLY_BYTES:
                     raise Undecodable("too long")
+            decoder.end()
         except UpstreamError as error:
             return Outbound(200, back, _as_far(bytes(raw), error), reply.close)
         except Undecodable:

@@ -41,6 +41,7 @@ class Stream:
         self._delivered = 0  # blocks that the client has
         self._is_plain = True  # the client counts blocks as the upstream does
         self._is_blind = False  # nothing is looked at any more
+        self._is_closed = False
         self._begin(reply, decoder)
 
     def _begin(self, reply: Reply, decoder: Decoder) -> None:
@@ -53,7 +54,8 @@ class Stream:
         self._is_passing = False  # it calls a tool of the client's, or failed: nothing more is held
 
     async def close(self) -> None:
-        """Let go of whichever reply is being read or waited for."""
+        """Let go of whichever reply is being read or waited for; `pieces`, if they are still read, end with Cut."""
+        self._is_closed = True
         if self._inner is not None:
             self._inner.cancel()
             (found,) = await asyncio.gather(self._inner, return_exceptions=True)
@@ -69,6 +71,7 @@ class Stream:
                     for part in self._decoder.feed(piece):
                         for out in self._take(part):
                             yield out
+                self._decoder.end()
             except (UpstreamError, Undecodable) as error:
                 for out in self._rest():
                     yield out
@@ -77,7 +80,7 @@ class Stream:
                     raise
                 raise Cut("undecodable", is_reset=False) from error
             message = of_events(_one_by_one(self._events)) if self._held else Message()
-            calls = self._recovery.to_answer(message, self._rounds)
+            calls = [] if self._is_closed else self._recovery.to_answer(message, self._rounds)
             if calls:
                 async for out in self._wait_for(message, calls):
                     yield out
@@ -102,6 +105,8 @@ class Stream:
 
     def _taken(self) -> tuple[Reply, Decoder] | None:
         """The next reply, if there is one."""
+        if self._inner is not None and self._inner.cancelled():
+            raise Cut("closed", is_reset=True)
         reply = self._inner.result() if self._inner is not None else None
         self._inner = None
         decoder = decoder_for(reply.headers) if reply is not None else None
