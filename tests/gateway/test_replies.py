@@ -1,5 +1,6 @@
 """What a reply says of its usage is read out of its stream, however that is cut, and most of it is not read at all."""
 
+import json
 import random
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 pytest.importorskip("httpcore2")
 
 from cg.gateway import sse
-from cg.gateway.replies import UsageWatch, of_events
+from cg.gateway.replies import UsageWatch, as_one, as_turn, of_events, of_json
 
 START = {"message": {"model": "m", "content": [], "usage": {"input_tokens": 7, "output_tokens": 1}}}
 DELTA = {"delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 40}}
@@ -51,3 +52,27 @@ def test_events_that_hold_no_usage_are_not_cut_out(monkeypatch: pytest.MonkeyPat
     for piece in [sse.write("message_start", START), *[quiet] * 100, sse.write("message_delta", DELTA)]:
         watch.feed(piece)
     assert len(fed) == 2
+
+
+def reply(name: str, **more: object) -> bytes:
+    head = {"id": name, "type": "message", "model": "m", "content": [], "stop_sequence": None, "usage": {}}
+    return json.dumps({**head, "stop_reason": "tool_use", **more}).encode()
+
+
+def test_several_replies_end_as_the_last_one_did() -> None:
+    """Under the first one's id; what only the first one says stays."""
+    last = {"stop_reason": "stop_sequence", "stop_sequence": "END", "container": {"id": "c"}, "context_management": {}}
+    whole = json.loads(as_one(reply("one", kept=1, model="n"), reply("two", **last), [{"type": "x"}], {"a": 3}))
+    expected = {**last, "id": "one", "type": "message", "model": "m", "kept": 1}
+    assert whole == {**expected, "content": [{"type": "x"}], "usage": {"a": 3}}
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_a_reply_with_a_number_that_cannot_be_written_is_not_whole(number: str) -> None:
+    """So it is neither merged nor sent back, and leaves as it came."""
+    found = of_json(reply("one").replace(b'"usage": {}', b'"usage": {"x": %b}' % number.encode()))
+    assert found is not None and not found.is_whole
+    with pytest.raises(ValueError):
+        as_turn([{"type": "tool_use", "input": {"n": float(number)}}])
+    with pytest.raises(ValueError):
+        as_one(reply("one"), reply("two"), [{"n": float(number)}], {})

@@ -81,6 +81,14 @@ def test_what_is_written_can_be_read() -> None:
     assert json.loads(raw.split(b"data: ")[1]) == data
 
 
+def test_a_number_beyond_all_others_is_written_as_one() -> None:
+    """Infinity is a word of ours alone; in a text it stays."""
+    raw = sse.write("x", {"a": [float("inf"), -float("inf"), float("nan")], "b": 'Infinity, \\" NaN'})
+    text = raw.split(b"data: ")[1]
+    assert text == b'{"a":[1e999,-1e999,null],"b":"Infinity, \\\\\\" NaN"}\n\n'
+    assert json.loads(text)["a"][0] == float("inf")
+
+
 def test_an_endless_event_is_given_up() -> None:
     """Memory is bounded; the bytes that were held are still there to be passed on."""
     parser = sse.Parser()

@@ -14,7 +14,7 @@ from cg.gateway.clock import Clock
 from cg.gateway.decoding import Undecodable, decoder_for
 from cg.gateway.events import Events, Fault, Mode, Outcome, Spend, Stage
 from cg.gateway.exchange import Headers
-from cg.gateway.replies import Block, Message, add_usage, as_turn, of_json, visible
+from cg.gateway.replies import Block, Message, add_usage, as_one, as_turn, of_json, visible
 from cg.gateway.turns import Turn, Turns
 from cg.gateway.upstream import Reply, Upstream, UpstreamError
 from cg.sweep.drivers import Sweep
@@ -54,19 +54,22 @@ class Recovery:
         if first is None or current is None:
             return raw, None
         kept: list[Block] = []
-        usage = first.usage
+        usage, whole = first.usage, raw
         while calls := self.to_answer(current, rounds):
             said = await self._next_json(current, calls, rounds)
             if said is None:
                 break
+            last, following = said
             kept += visible(current.blocks)
-            usage, current = add_usage(usage, said.usage), said
+            usage = add_usage(usage, following.usage)
+            try:
+                whole = as_one(raw, last, [*kept, *following.blocks], usage)
+            except (ValueError, RecursionError):
+                self._failed(rounds)
+                break
+            current = following
         self.told(rounds)
-        if current is first:
-            return raw, first
-        whole = {**json.loads(raw), "content": [*kept, *current.blocks], "usage": usage}
-        whole["stop_reason"] = current.stop_reason
-        return json.dumps(whole).encode(), first
+        return whole, first
 
     def to_answer(self, message: Message, rounds: Rounds) -> list[Block]:
         """The calls that are answered here; none where the reply passes through."""
@@ -111,22 +114,31 @@ class Recovery:
         """Count an inner call's usage."""
         self._events.spent(Spend.RECOVERY, message.model, message.tiers, self._clock.now())
 
-    async def _next_json(self, message: Message, calls: Sequence[Block], rounds: Rounds) -> Message | None:
+    async def _next_json(
+        self, message: Message, calls: Sequence[Block], rounds: Rounds
+    ) -> tuple[bytes, Message] | None:
+        """The reply to a round, as it came and as a message; None when none came that can be merged."""
         reply = await self.next_reply(message, calls, rounds, lambda headers: True)
         if reply is None:
             return None
         try:
-            said = of_json(await read_whole(reply, MAX_REPLY_BYTES))
+            raw = await read_whole(reply, MAX_REPLY_BYTES)
+            said = of_json(raw)
         except (UpstreamError, Undecodable):
             said = None
         finally:
             await reply.close()
-        if said is None:
-            del rounds.messages[-2:]
-            self._events.fault(Fault.RECOVERY)
-            return None
-        self.spent(said)
-        return said
+        if said is not None:
+            self.spent(said)
+            if said.is_whole:
+                return raw, said
+        self._failed(rounds)
+        return None
+
+    def _failed(self, rounds: Rounds) -> None:
+        """The last round came to nothing that the client could be given: its calls pass through."""
+        del rounds.messages[-2:]
+        self._events.fault(Fault.RECOVERY)
 
     def _round(
         self, message: Message, calls: Sequence[Block], rounds: Rounds

@@ -1,6 +1,7 @@
 """A reply's message, from its JSON or put together from its events, and the usage in it."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,9 +45,17 @@ class Message:
 
 
 def of_json(raw: bytes) -> Message | None:
-    """The message in a JSON reply; None if it is none."""
+    """The message in a JSON reply; None if it is none. One with a number that could not be written again is not whole."""
+    beyond: list[str] = []
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value):
+            beyond.append(text)
+        return value
+
     try:
-        found = json.loads(raw)
+        found = json.loads(raw, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.get("type") != "message":
@@ -59,7 +68,7 @@ def of_json(raw: bytes) -> Message | None:
         blocks=blocks or [],
         stop_reason=_text(found.get("stop_reason")) or None,
         usage=usage if isinstance(usage, dict) else {},
-        is_whole=blocks is not None,
+        is_whole=blocks is not None and not beyond,
     )
 
 
@@ -183,9 +192,20 @@ def visible(blocks: Iterable[Block]) -> list[Block]:
 
 
 def as_turn(blocks: Iterable[Block]) -> bytes:
-    """The reply as the assistant's message of a next request; an empty text, which none may hold, is left out."""
+    """The reply as the assistant's message of a next request; an empty text, which none may hold, is left out. Raises
+    ValueError for what JSON cannot hold."""
     content = [block for block in blocks if block.get("type") != "text" or block.get("text")]
-    return json.dumps({"role": "assistant", "content": content}).encode()
+    return json.dumps({"role": "assistant", "content": content}, allow_nan=False).encode()
+
+
+def as_one(first: bytes, last: bytes, blocks: list[Block], usage: Mapping[str, Any]) -> bytes:
+    """The JSON reply that stands for several: under the first one's id, and ended as the last one was. Raises ValueError
+    for what JSON cannot hold."""
+    begun = json.loads(first)
+    whole = {**begun, **json.loads(last), "content": blocks, "usage": usage}
+    if "id" in begun:
+        whole["id"] = begun["id"]
+    return json.dumps(whole, allow_nan=False).encode()
 
 
 def _count(value: object) -> int:

@@ -10,6 +10,8 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024  # a tool's arguments come in small deltas; o
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")
 _NAME = re.compile(rb"(?:\A|[\r\n])event:([^\r\n]*)")
 _TYPE = re.compile(rb'(?:\A|[\r\n])data: ?\{\s*"type"\s*:\s*"([a-z_]+)"')
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
+_BEYOND = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}  # strings are found too, and stay
 _MARK = b"\xef\xbb\xbf"  # of the byte order; a stream may begin with one, and it belongs to no field
 
 
@@ -72,8 +74,16 @@ class Parser:
 
 def write(name: str, data: dict[str, Any]) -> bytes:
     """The bytes of one event."""
-    text = json.dumps(data, separators=(",", ":"))  # ASCII, so that half a pair stays the escape that it came as
+    try:
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # ASCII: half a pair stays an escape
+    except ValueError:
+        text = _WORD.sub(_as_number, json.dumps(data, separators=(",", ":")))
     return b"event: %b\ndata: %b\n\n" % (name.encode(), text.encode())
+
+
+def _as_number(word: re.Match[str]) -> str:
+    """JSON has no word for what is beyond its reader's numbers, but such a number itself is JSON."""
+    return _BEYOND.get(word[0], word[0])
 
 
 def type_of(raw: bytes) -> bytes:
