@@ -819,3 +819,64 @@ def test_errors_carry_no_content(path: Path) -> None:
         with pytest.raises(StoreError) as refused:
             store.put("t", [payload(2)], 2.0)
     assert payload(2).identity.sha256 not in str(refused.value) and "toolu" not in str(refused.value)
+
+
+@posix
+@pytest.mark.parametrize("change", ["deleted", "state deleted", "log deleted", "replaced"])
+def test_nothing_is_decided_in_a_file_that_is_no_longer_there(store: SqliteStore, path: Path, change: str) -> None:
+    """What stands is read on, as it was opened; an original that no later start would find is not taken."""
+    standing = fill(store, 1)
+    change_state(path, change)
+    with pytest.raises(StoreError, match="was deleted or replaced while it was in use"):
+        store.put("t", [payload(2)], 2.0)
+    with pytest.raises(StoreError, match="was deleted or replaced while it was in use"):
+        store.freeze("t", [removal(payload(1))])
+    assert store.load("t").removals == standing
+    kept = store.fetch("t", payload(1).identity.key)
+    assert isinstance(kept, Payload) and kept.content == payload(1).content
+
+
+def change_state(path: Path, change: str) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    if change == "replaced":
+        copy = path.with_name("copy")
+        copy.write_bytes(path.read_bytes())
+        copy.chmod(0o600)
+        copy.replace(path)
+    elif change == "deleted":
+        for file in path.parent.iterdir():
+            file.unlink()
+    else:
+        (log if change == "log deleted" else path).unlink()
+
+
+@posix
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+def test_no_connection_makes_a_file_or_opens_another_than_the_first(
+    store: SqliteStore, path: Path, change: str
+) -> None:
+    """One pool never holds two states, and where a state was deleted none of other rights stands in its place."""
+    fill(store, 1)
+    change_state(path, change)
+    before = sorted(path.parent.iterdir())
+    with store._file.reading(), pytest.raises(StoreError), store._file.reading():
+        pass  # the second view needs a connection of its own
+    assert sorted(path.parent.iterdir()) == before
+    with SqliteStore(path) as anew:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert anew.put("t", [payload(2)], 3.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", pytest.param("what?#%41", marks=posix), pytest.param("x?mode=memory&vfs=none", marks=posix)]
+)
+def test_any_name_is_taken_as_it_stands(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What means something in a URI means nothing in the name of a state, and a name holds wherever the process goes."""
+    (tmp_path / name).mkdir(mode=0o700)
+    monkeypatch.chdir(tmp_path)
+    with SqliteStore(Path(name, name)) as store:
+        monkeypatch.chdir(tmp_path / name)
+        standing = fill(store, 1)
+    assert [file.name for file in (tmp_path / name).iterdir()] == [name]
+    with SqliteStore(tmp_path / name / name, must_exist=True) as again:
+        assert again.load("t").removals == standing

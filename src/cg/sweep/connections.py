@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cg.sweep.schema import prepare
-from cg.sweep.state_file import secure
+from cg.sweep.state_file import Places, address, places, secure
 from cg.sweep.store import StoreError
 
 BUSY_TIMEOUT_S = 10.0  # how long a writer waits for another process before the call is refused
+CACHE_KB = 512  # pages that a connection keeps; by default 2 MB each, of a file that the system has in memory anyway
 POLL_S = 0.002  # between two looks for the writer's lock; a write takes about as long
 
 
@@ -22,6 +23,7 @@ class Handle(sqlite3.Connection):
 
     level = ""  # of `synchronous`
     waits = True  # for another process's lock, in SQLite; else it refuses at once
+    places: Places = (None, None)  # of the files that it has open: the state and its log
 
     def wait(self, waits: bool) -> None:
         if waits != self.waits:
@@ -29,8 +31,16 @@ class Handle(sqlite3.Connection):
             self.waits = waits
 
 
+class StateGone(StoreError):
+    """The state is no longer where it was opened. What was opened can still be read, so its connections are kept."""
+
+
 class Connections:
-    """A pool for one file. Safe between threads; a forked child opens its own."""
+    """A pool for one file. Safe between threads; a forked child opens its own.
+
+    Should the file be deleted or replaced while it is in use, what was opened is read on, nothing durable is written and
+    no other file is opened in its place.
+    """
 
     def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         if must_exist and not path.exists():
@@ -41,9 +51,12 @@ class Connections:
         self._pid = os.getpid()
         self._is_closed = False
         secure(path)
+        self._file = path.absolute()  # wherever the process goes
+        self._place = places(self._file)[0]
         with self.errors(), self._lent() as connection:
             connection.wait(True)
             prepare(connection, path)
+            connection.places = places(self._file)  # a new state has its log only now
 
     def row(self, query: str, values: tuple[object, ...]) -> tuple[Any, ...] | None:
         """The first row of one statement, which is a view of its own; raises StoreError if the file cannot be read."""
@@ -75,7 +88,7 @@ class Connections:
         """One transaction, committed on leaving, undone on an exception; raises StoreError if it cannot be made.
 
         `durable`: on the disk, not only with the kernel, before it returns. Any commit survives the process; only a
-        durable one survives the machine.
+        durable one survives the machine, and it is found again only in a file that still stands at its name.
         """
         self._check_process()
         with self.errors(), self._writer, self._lent() as connection:
@@ -86,6 +99,8 @@ class Connections:
             _patiently(connection, "BEGIN IMMEDIATE")
             try:
                 yield connection
+                if durable:
+                    self._check_places(connection.places)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -122,12 +137,25 @@ class Connections:
             connection = self._open()
         try:
             yield connection
+        except StateGone:
+            self._give_back(connection)
+            raise
         except BaseException:
             connection.close()
             raise
+        self._give_back(connection)
+
+    def _give_back(self, connection: Handle) -> None:
         self._idle.append(connection)
         if self._is_closed:  # looked at last: whoever closed in between either found it in the pool or is seen here
             self._close_idle()
+
+    def _check_places(self, opened: Places) -> None:
+        state, log = places(self._file)
+        if state != self._place or opened[1] not in (None, log):  # None: no log was open, so there is none to miss
+            raise StateGone(
+                f"{self.path}: was deleted or replaced while it was in use; start again to use what is there now"
+            )
 
     def _check_process(self) -> None:
         """SQLite's handles do not survive a fork, and our lock may have been held by a thread that is not here."""
@@ -137,8 +165,11 @@ class Connections:
         self._idle, self._writer, self._pid = [], threading.Lock(), os.getpid()
 
     def _open(self) -> Handle:
+        self._check_places(Handle.places)  # before: to open another file is to play the log that stands here into it
+        name, is_uri = address(self._file)
         connection = sqlite3.connect(
-            self.path,
+            name,
+            uri=is_uri,
             timeout=BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,
@@ -150,7 +181,10 @@ class Connections:
             connection.execute("PRAGMA secure_delete = ON")  # what is forgotten does not linger in free pages
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
             connection.execute("PRAGMA journal_size_limit = 16777216")
+            connection.places = places(self._file)
+            self._check_places(connection.places)
         except BaseException:
             connection.close()
             raise

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 from cg.sweep.store import StoreError
 
@@ -10,6 +11,30 @@ _IS_POSIX = os.name == "posix"  # elsewhere the mode bits say nothing about who 
 
 # What SQLite reads beside a state. A journal is played back into the state even where a log is kept.
 _SIDE_FILES = ("-journal", "-wal", "-shm")
+
+
+Place = tuple[int, int] | None  # (device, inode) of what stands at a name; None where nothing does
+Places = tuple[Place, Place]  # of a state and its log
+
+
+def address(path: Path) -> tuple[str, bool]:
+    """What SQLite is to open for an absolute path, and whether that is a URI: no file is made where none is."""
+    if not _IS_POSIX:  # an open file cannot be deleted there, and a URI cannot name every path
+        return os.fspath(path), False
+    return f"file://{quote_from_bytes(os.fsencode(path))}?mode=rw", True
+
+
+def places(path: Path) -> Places:
+    """Which files stand at the state's name and at its log's, to be held against those that were opened."""
+    return (_place(path), _place(_beside(path, "-wal"))) if _IS_POSIX else (None, None)
+
+
+def _place(path: Path) -> Place:
+    try:
+        found = path.lstat()
+    except OSError:  # whatever the reason is: what is written would not be found again
+        return None
+    return found.st_dev, found.st_ino
 
 
 def secure(path: Path) -> None:
