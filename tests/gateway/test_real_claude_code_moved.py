@@ -117,7 +117,9 @@ def moved(n: int, root: Path, server: StateServer) -> Seen:
             ended = run_claude(home, root / "place" / "repo", address, "-p", "Read every module.")
         assert len(dead) == 1, "no gateway was killed in the middle of an answer"
         faults = [g.stats()["faults"].get("ours", {}) for g in found if g.process is not None]
-        return Seen(ended, main_requests(up), list(forwarder.served), faults, dict(store.status()))
+        # An answer is noted when it has ended, and who hears late of the one that hung notes its repeat before it.
+        sent = sorted(main_requests(up), key=lambda r: (r["turn"], "stream" not in r["json"]))
+        return Seen(ended, sent, list(forwarder.served), faults, dict(store.status()))
 
 
 def test_claude_code_does_not_notice_that_it_is_moved_and_that_a_gateway_dies(
