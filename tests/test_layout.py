@@ -67,3 +67,11 @@ def test_compiled_modules_import_nothing_of_cg() -> None:
                 included = source.parent / f"{words[1].removeprefix('cg.')}.pxd"
                 assert words[2] == "cimport" and included.exists(), f"{source.name}: {line}"
                 assert not included.with_suffix(".pyx").exists(), f"{source.name}: {line}"
+
+
+def test_the_page_on_architecture_names_every_file_of_the_rooms() -> None:
+    """A reader looks there for the place of a rule; a new file says there what it is for."""
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    rooms = ("sweep", "replay", "gateway")
+    files = [path for room in rooms for path in (PACKAGE / room).glob("*.py") if path.stem != "__init__"]
+    assert not [f"{path.parent.name}/{path.stem}" for path in files if f"`{path.stem}`" not in page]
