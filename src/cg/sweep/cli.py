@@ -78,7 +78,7 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
     parser = argparse.ArgumentParser(
         prog="cg-sweep",
         description="Take spent tool outputs out of an agent's requests when that is paid for.",
-        epilog="exit codes: 0 done; 2 refused (usage, configuration, state); 3 the id brings nothing back",
+        epilog="exit codes: 0 done; 2 refused (usage, configuration, state, output); 3 nothing to expand; 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"cg-sweep {__version__}")
     parser.set_defaults(is_silent=False)  # True: the command's exit code is its whole answer
