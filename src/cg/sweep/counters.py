@@ -45,7 +45,7 @@ class Decline(StrEnum):
     JUDGED_ELSEWHERE = "sweep_judged_elsewhere"  # drops over a history that this one does not go on from: forgotten
     ALREADY_PENDING = "sweep_already_pending"  # judged spent before, waits for a request at which applying pays
     BELOW_OUTPUT_FLOOR = "below_output_floor"  # outputs of fewer than `min_tokens`
-    CANDIDATE_UNSEEN = "sweep_candidate_unseen"  # newer than the body that is asked about
+    CANDIDATE_UNSEEN = "sweep_candidate_unseen"  # no model has read them yet
     OVER_ASK_CAP = "sweep_over_ask_cap"  # outputs past the `ask_cap` of one ask
     INVENTORY_BELOW_MIN = "sweep_inventory_below_min"  # outputs not asked about: fewer than `min_inventory`
     NO_ASKER = "sweep_no_asker"  # asks for which nobody could be called

@@ -14,11 +14,21 @@ from cg.sweep.values import Identity, Pending, Phase
 LOST = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})
 
 
-def is_over(pending: Pending, chain: bytes) -> bool:
-    """Whether a verdict was given over a history that the one with this chain goes on from, and not over another that a
-    rewind or an edit has left behind: what it was spent for there may be what comes next here."""
-    end = DIGEST_BYTES * pending.messages
-    return pending.messages > 0 and chain[end - DIGEST_BYTES : end].hex() == pending.history
+def judged_here(
+    found: Sequence[Candidate], pending: Mapping[Identity, Pending], chain: bytes
+) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
+    """(here, elsewhere): of the candidates with a verdict, those that were judged over a history which the one with this
+    `chain` goes on from, and those of another that a rewind or an edit has left behind: what was spent there may be what
+    comes next here."""
+    here: list[Candidate] = []
+    elsewhere: list[Candidate] = []
+    for candidate in found:
+        verdict = pending.get(candidate.text.identity)
+        if verdict is not None:
+            end = DIGEST_BYTES * verdict.messages
+            is_here = verdict.messages > 0 and chain[end - DIGEST_BYTES : end].hex() == verdict.history
+            (here if is_here else elsewhere).append(candidate)
+    return tuple(here), tuple(elsewhere)
 
 
 def rescue(

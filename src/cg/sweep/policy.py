@@ -228,10 +228,9 @@ class Core:
         # judged already: the floor decides who is asked about, and the ratio it counts with moves on
         thread, config = replace(work.thread, pending={}), replace(self.config, min_tokens=0)
         found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=False)
-        found = tuple(c for c in found if c.text.identity in pending)
-        here = tuple(c for c in found if due.is_over(pending[c.text.identity], work.transcript.chain))
-        work.tally.decline(Decline.JUDGED_ELSEWHERE, len(found) - len(here))
-        work.unpend += [c.text.identity for c in found if c not in here]
+        here, elsewhere = due.judged_here(found, pending, work.transcript.chain)
+        work.tally.decline(Decline.JUDGED_ELSEWHERE, len(elsewhere))
+        work.unpend += [c.text.identity for c in elsewhere]
         return here
 
     def _drops(
@@ -293,12 +292,7 @@ class Core:
     ) -> tuple[Candidate, ...]:
         """The outputs that may be judged at all; one that a client's "unchanged" notice leans on would only come back."""
         found, declines = eligible(
-            transcript,
-            thread,
-            config or self.config,
-            ratio(thread),
-            removed=removed,
-            is_to_be_shown=is_to_be_shown,
+            transcript, thread, config or self.config, ratio(thread), removed=removed, is_to_be_shown=is_to_be_shown
         )
         tally.declines.update(declines)
         leaned = set(recovery.leaned_on(transcript)) if found else set()
