@@ -68,13 +68,13 @@ extensions = [
     Extension(
         f"cg.{Path(source).stem}",
         [source],
-        include_dirs=["src/cg"],
+        include_dirs=["src/cg/kernels"],
         define_macros=macros,
         libraries=[] if sys.platform == "win32" else ["m"],
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
         py_limited_api=is_on("CG_ABI3"),
-        depends=sorted(path.as_posix() for path in Path("src/cg").glob("*.h")),
+        depends=sorted(path.as_posix() for path in Path("src/cg/kernels").rglob("*.h")),
     )
     for source in sources
 ]

@@ -1,6 +1,6 @@
 /* Coverage-guided fuzzing of the shape rules alone, no interpreter in between:
 
-   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Isrc/cg bench/fuzz/shape_fuzz.c -o shape_fuzz
+   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Isrc/cg/kernels bench/fuzz/shape_fuzz.c -o shape_fuzz
    ./shape_fuzz -max_len=65536 CORPUS
 
    The vector path must say what the plain path says, sizes must be right, and no byte past the content may be read:
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "shape_describe.h"
+#include "shape/describe.h"
 
 static void require(int holds, const char *what) {
     if (holds) return;

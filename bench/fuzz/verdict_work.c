@@ -1,6 +1,6 @@
 /* The text that costs the decoder most when it is repeated, by a count that is the same on every run and machine.
 
-   gcc -O1 -fsanitize-coverage=trace-pc -Isrc/cg bench/fuzz/verdict_work.c -o /tmp/verdict_work
+   gcc -O1 -fsanitize-coverage=trace-pc -Isrc/cg/kernels bench/fuzz/verdict_work.c -o /tmp/verdict_work
    /tmp/verdict_work SYMBOLS BYTES [TAIL_SYMBOLS] [SHARE REMAINDER]
 
    Every sequence of up to SYMBOLS of the symbols below is repeated to BYTES, then every sequence of up to TAIL_SYMBOLS to
@@ -13,7 +13,7 @@ static unsigned long long blocks;
 __attribute__((no_sanitize_coverage)) void __sanitizer_cov_trace_pc(void);
 __attribute__((no_sanitize_coverage)) void __sanitizer_cov_trace_pc(void) { blocks++; }
 
-#include "verdict_machine.h"
+#include "verdict/machine.h"
 
 static const char *const symbols[] = {
     "[", "]", "{", "}", ",", ":", "\"", "'", "\\", "\xe2\x80\x9c", "\xe2\x80\x9d", "\n", " ", "/", "*", "#", "<", ".", "0", "a", "i", "u",

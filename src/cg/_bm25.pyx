@@ -3,7 +3,7 @@
 
 score(d) = sum over the query's distinct terms, in sorted order, of idf * (k1 + 1) * tf / (tf + norm(d)), with
 norm(d) = k1 * (1 - b + b * dl / avgdl), in double precision. Here is what Python sees. Under it, each with its headers:
-bm25_text.pxd, from a str to tokens; bm25_store.pxd, building and opening an index; bm25_query.pxd, asking one.
+bm25/text.pxd, from a str to tokens; bm25/store.pxd, building and opening an index; bm25/query.pxd, asking one.
 """
 import os
 import stat
@@ -17,20 +17,20 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from cg.bm25_query cimport (
+from cg.kernels.bm25.query cimport (
     Bm25Answer, Bm25Batch, Bm25Hit, Bm25Plan, bm25_answer_free, bm25_batch_close, bm25_batch_open, bm25_batch_work,
     bm25_plan_free, bm25_rank, bm25_scores, bm25_search, checked, checked_k, make_plan,
 )
-from cg.bm25_store cimport (
+from cg.kernels.bm25.store cimport (
     Bm25Header, Store, build_store, close_store, derived_bytes, open_store, sealed_header,
 )
-from cg.bm25_text cimport bm25_ascii, bm25_normalize, fold, tokens_of
+from cg.kernels.bm25.text cimport bm25_ascii, bm25_normalize, fold, tokens_of
 
-cdef extern from "bm25_base.h" nogil:
+cdef extern from "bm25/base.h" nogil:
     int bm25_path
     int bm25_best_path()
 
-cdef extern from "bm25_python.h":
+cdef extern from "bm25/python.h":
     list bm25_pairs(const uint32_t *doc, const double *score, Py_ssize_t n)
 
 __all__ = ["BM25Index", "Hits", "tokenize"]

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
-cdef extern from "shape_describe.h":
+cdef extern from "shape/describe.h":
     ctypedef struct ShapeFacts:
         int kind
         int64_t records     # -1: not defined

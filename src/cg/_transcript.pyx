@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, auto_pickle=False
 """A Messages request read in place: spans of its tool results, calls, texts and cache marks, and digests of its parts.
 
-The walk itself is C without a Python object (transcript_scan.h and what it includes); here its rows become values.
+The walk itself is C without a Python object (transcript/scan.h and what it includes); here its rows become values.
 SHA-256 is hashlib's where the processor has no instructions for it. Linear in the body; beside the body it holds the
 rows, and while it reads the decoded and canonical text of a few messages.
 """
@@ -15,7 +15,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-cdef extern from "transcript_scan.h" nogil:
+cdef extern from "transcript/scan.h" nogil:
     enum:
         STOP_TRUNCATED, STOP_SYNTAX, STOP_CONTROL, STOP_UTF8, STOP_ESCAPE, STOP_NUMBER, STOP_DEPTH, STOP_TRAILING
         STOP_DUPLICATE, STOP_TYPE, STOP_MISSING, STOP_TOO_MANY, STOP_MEMORY

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, auto_pickle=False
 """What a model's reply says about the offered labels, by rules R1 to R12 of docs/verdicts.md.
 
-One state machine (verdict_machine.h) reads the bytes as they come, without recursion, in work and memory linear in the
+One state machine (verdict/machine.h) reads the bytes as they come, without recursion, in work and memory linear in the
 reply; Python objects are made at the end and for offered labels only.
 """
 from itertools import islice
@@ -15,12 +15,12 @@ from libc.string cimport memchr, memcpy
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
-cdef extern from "verdict_guard.h" nogil:
+cdef extern from "verdict/guard.h" nogil:
     ctypedef int Guard
     bint guard_take(Guard *g)
     void guard_give(Guard *g)
 
-cdef extern from "verdict_machine.h" nogil:
+cdef extern from "verdict/machine.h" nogil:
     enum: NO_ROW, SCAN_PLAIN, SCAN_VECTOR, SCAN_WIDE
     enum Action: KEEP, DROP, REFUSED, UNUSABLE, CONFLICT
     enum How: CLOSED, CUT, BROKEN

@@ -1,0 +1,152 @@
+/* The state machine: one byte level, no recursion, resumable at every byte. Each step either moves on, or asks for MORE
+   bytes and stands where it must look again. */
+#ifndef CG_VERDICT_MACHINE_H
+#define CG_VERDICT_MACHINE_H
+
+#include "verdict/tokens.h"
+
+enum Tag { NO_TAG, OPENING_TAG, CLOSING_TAG, TAG_UNSURE };
+
+/* The reasoning tag at s[i] == '<' (R2) and its length. */
+static int tag_at(const uint8_t *s, size_t i, size_t n, int is_final, size_t *length) {
+    static const char name[] = "thinking";
+    size_t at = i + 1, k = 0;
+    int is_closing = at < n && s[at] == '/';
+    at += (size_t)is_closing;
+    while (k < 8 && at + k < n && lowered(s[at + k]) == (uint8_t)name[k]) k++;
+    if (at + k == n) return is_final ? NO_TAG : TAG_UNSURE;
+    if (s[at + k] != '>' || (k != 5 && k != 8)) return NO_TAG;
+    *length = at + k + 1 - i;
+    return is_closing ? CLOSING_TAG : OPENING_TAG;
+}
+
+static int open_candidate(Machine *m) {
+    int is_object = m->s[m->at] == '{';
+    size_t after;
+    m->saw_bracket = 1;
+    if (!is_object) run_end(m, CLOSED);
+    if (m->at == m->shelf_next && shelf_take(m)) return STEP;
+    if ((after = past_idle(m, m->at)) != NOWHERE) {
+        run_end(m, CLOSED);
+        m->at = after;
+        return STEP;
+    }
+    if (m->mode == GIVEN_UP) return STEP;
+    m->open.base = m->open.depth = 0;
+    m->open.last_string = m->open.last_content = m->open.last_objection = NOWHERE;
+    frame_push(m, is_object);
+    m->at++;
+    m->mode = BETWEEN_TOKENS;
+    return STEP;
+}
+
+/* Between two bare objects only blanks and commas may stand (R3). */
+static int step_run_gap(Machine *m, int is_final) {
+    const uint8_t *s = m->s;
+    while (m->at < m->n) {
+        int length = s[m->at] == ',' ? 1 : blank_at(s, m->at, m->n);
+        if (length) { m->at += (size_t)length; continue; }
+        if (s[m->at] == '{') return open_candidate(m);
+        if (s[m->at] >= 0x80) {
+            if (m->n - m->at < 3 && !is_final) return MORE;
+            if (m->n - m->at >= 3 && is_three(s + m->at, 0xEF, 0xBC, 0x8C)) { m->at += 3; continue; }
+        }
+        run_end(m, CLOSED);
+        return STEP;
+    }
+    return MORE;
+}
+
+static int step_text(Machine *m, int is_final) {
+    size_t length = 0;
+    if (m->run.tally) return step_run_gap(m, is_final);
+    if (m->at > m->shelf_next) shelves_drop(m, m->at);
+    m->at = past_all_idle(m, m->at, m->shelf_next < m->n ? m->shelf_next : m->n);
+    if (m->mode == GIVEN_UP || m->at > m->shelf_next) return STEP;
+    if (m->at == m->n) return MORE;
+    if (m->s[m->at] != '<') return open_candidate(m);
+    int tag = tag_at(m->s, m->at, m->n, is_final, &length);
+    if (tag == TAG_UNSURE) return MORE;
+    if (tag == NO_TAG) { m->at++; return STEP; }
+    shelves_drop(m, NOWHERE);
+    if (m->mode == GIVEN_UP) return STEP;
+    if (tag == CLOSING_TAG) forget(m);
+    m->at += length;
+    m->mode = tag == CLOSING_TAG ? IN_TEXT : IN_REASONING;
+    return STEP;
+}
+
+static int step_reasoning(Machine *m, int is_final) {
+    size_t length = 0;
+    while (m->at < m->n) {
+        const uint8_t *found = (const uint8_t *)memchr(m->s + m->at, '<', m->n - m->at);
+        if (!found) { m->at = m->n; break; }
+        m->at = (size_t)(found - m->s);
+        int tag = tag_at(m->s, m->at, m->n, is_final, &length);
+        if (tag == TAG_UNSURE) return MORE;
+        if (tag == CLOSING_TAG) { m->at += length; m->mode = IN_TEXT; return STEP; }
+        m->at++;
+    }
+    if (is_final) m->ended_inside = 1;
+    return MORE;
+}
+
+static inline int step(Machine *m, int is_final) {
+    switch (m->mode) {
+    case BETWEEN_TOKENS: return step_token(m, is_final);
+    case IN_DOUBLE: case IN_SINGLE: case IN_CURLY: return step_string(m, is_final);
+    case IN_WORD: return step_word(m);
+    case IN_TEXT: return step_text(m, is_final);
+    case IN_REASONING: return step_reasoning(m, is_final);
+    case IN_LINE_COMMENT: return step_line_comment(m);
+    case IN_BLOCK_COMMENT: return step_block_comment(m);
+    default: m->at = m->n; return MORE;
+    }
+}
+
+/* Read on to the end of the bytes; -1 without memory. */
+static int machine_run(Machine *m, int is_final) {
+    m->is_final = (uint8_t)is_final;
+    for (;;) {
+        int result = step(m, is_final);
+        if (result == DEAD) { m->is_out_of_memory = 1; return -1; }
+        if (result == STEP) continue;
+        if (!is_final) return 0;
+        if (m->mode < BETWEEN_TOKENS || m->mode == GIVEN_UP) break;
+        cut(m);
+    }
+    run_end(m, CLOSED);
+    return 0;
+}
+
+static int machine_open(Machine *m, int64_t *labels, uint32_t n, int scan_level) {
+    memset(m, 0, sizeof *m);
+    m->offer.label = labels;
+    m->offer.n = n;
+    m->offer.is_dense = n == 0 || labels[n - 1] - labels[0] == (int64_t)n - 1;
+    m->shelf_next = m->in_full = NOWHERE;
+    m->objections = m->run.objections = NO_ROWS;
+    m->scan_level = scan_level;
+    m->scan = opener_scan(scan_level);
+    m->frames = (Frame *)malloc((1 + SHELVES) * MAX_LEVELS * sizeof(Frame));
+    m->open.frame = m->frames;
+    for (int k = 0; m->frames && k < SHELVES; k++) m->shelf[k].deck.frame = m->frames + (k + 1) * MAX_LEVELS;
+    m->offer.next = (uint32_t *)malloc(((size_t)n + 1) * sizeof(uint32_t));
+    m->offer.listed = (uint8_t *)calloc((size_t)n + 1, 1);
+    return m->frames && m->offer.next && m->offer.listed ? 0 : -1;
+}
+
+/* Everything but the labels, which the caller owns. */
+static void machine_close(Machine *m) {
+    deck_clear(m, &m->open);
+    shelves_drop(m, NOWHERE);
+    tally_free(&m->offer, m->run.tally);
+    claim_drop(&m->offer, &m->best);
+    pool_clear(&m->offer);
+    free(m->frames);
+    free(m->offer.next);
+    free(m->offer.listed);
+    memset(m, 0, sizeof *m);
+}
+
+#endif
