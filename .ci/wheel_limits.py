@@ -4,7 +4,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-PAGE = "cg/gateway/dashboard.html"  # every other page would be an annotated build
+PAGE = "cg/gateway/telemetry/dashboard.html"  # every other page would be an annotated build
 LIMIT_BYTES = 1_000_000  # a tool that starts in milliseconds should install in one second
 
 for name in sys.argv[1:]:

@@ -21,10 +21,10 @@ except ImportError as missing:
         f"this example needs the SDK and an HTTP client: pip install 'cg-context[transport]' anthropic ({missing})"
     )
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "tools"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "harness"))
 from fake_upstream import FakeUpstream
 
-from cg.gateway.client_library import library_of
+from cg.gateway.embedded.client_library import library_of
 from cg.sweep.config import load
 
 SETS, BREAK_S = 8, 1200

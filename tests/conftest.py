@@ -1,4 +1,4 @@
-"""Shared set-up: the slow oracles of tests/reference can be imported by name; how many examples hypothesis draws.
+"""Shared set-up: oracles, harnesses and the studies can be imported by name; how many examples hypothesis draws.
 
 Each test names its full number, which CG_LONG=1 draws; HYPOTHESIS_PROFILE=sanitize (tools/sanitize.sh sets it) draws a
 tenth, as a sanitized build is many times slower.
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent / "reference"))
+TESTS = Path(__file__).parent
+sys.path[:0] = [str(folder) for folder in (TESTS / "reference", TESTS / "harness", TESTS.parent / "bench")]
 
 # A shell starts background jobs with SIGINT ignored, and children inherit that: tests that interrupt one need it back.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cg.bodies import Scan, Stopped, TextToken, is_string_token, is_value
-from cg.sweep.transcript import ToolText, Unreadable, read
+from cg.sweep.body.transcript import ToolText, Unreadable, read
 
 WIRE = Path(__file__).parent / "data" / "wire"
 WAYS = (0, 1, 2)  # the best instructions, none, those of every such processor

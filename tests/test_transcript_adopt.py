@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cg.bodies import Scan, Stopped
-from cg.sweep.transcript import ToolText
+from cg.sweep.body.transcript import ToolText
 
 WIRE = Path(__file__).parent / "data" / "wire"
 SESSIONS = sorted(folder for folder in WIRE.iterdir() if folder.is_dir())

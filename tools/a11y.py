@@ -20,14 +20,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path += [str(ROOT / "tests" / "tools"), str(ROOT / "tests" / "reference")]
+sys.path += [str(ROOT / "tests" / "harness")]
 import browser as chromium  # noqa: E402
 from browser import Browser, binary  # noqa: E402
 from figures_sample import START, busy  # noqa: E402
 
 from cg.gateway.exchange import Inbound  # noqa: E402
-from cg.gateway.own import OwnRoutes  # noqa: E402
-from cg.gateway.stats import About, Stats  # noqa: E402
+from cg.gateway.telemetry.routes import OwnRoutes  # noqa: E402
+from cg.gateway.telemetry.stats import About, Stats  # noqa: E402
 
 AXE = Path(__file__).parent / "a11y" / "node_modules" / "axe-core" / "axe.min.js"
 SKIPPED = 77

@@ -3,7 +3,7 @@
 import time
 
 from cg.reuse import items
-from cg.sweep.splice import splice
+from cg.sweep.body.splice import splice
 
 EDITS = 10_000
 HOSTILE = {

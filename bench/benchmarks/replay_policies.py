@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from studies.synthetic import made_session
+
 from cg.replay.policies import parse
 from cg.replay.reading import record
 from cg.replay.run import run
 from cg.replay.sessions import open_sessions
 from cg.replay.settings import Settings
-from cg.replay.synthetic import made_session
 
 SESSIONS = Path(__file__).parents[2] / "examples" / "sessions"
 POLICIES = ["none", "cold", "mask-all-but-k", "paid/oracle"]

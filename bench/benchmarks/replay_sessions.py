@@ -6,8 +6,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from studies.synthetic import as_agent_session, as_claude_log, made_session
+
 from cg.replay.sessions import open_sessions
-from cg.replay.synthetic import as_agent_session, as_claude_log, made_session
 
 TURNS = 2_000
 

@@ -6,10 +6,10 @@ import tempfile
 import tracemalloc
 from pathlib import Path
 
+from cg.sweep.body.transcript import read
 from cg.sweep.config import load
 from cg.sweep.drivers import Sweep
 from cg.sweep.store_sqlite import SqliteStore
-from cg.sweep.transcript import read
 
 from .sweep_bodies import request
 

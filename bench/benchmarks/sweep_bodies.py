@@ -4,9 +4,9 @@ import json
 import random
 import tracemalloc
 
-from cg.sweep.removal import written_token
-from cg.sweep.splice import ask_body, replace_texts, splice
-from cg.sweep.transcript import read
+from cg.sweep.body.marker import written_token
+from cg.sweep.body.splice import ask_body, replace_texts, splice
+from cg.sweep.body.transcript import read
 
 N_RESULTS = 100
 WORDS = [

@@ -3,8 +3,8 @@
 import sys
 
 from cg.gateway.exchange import Headers
-from cg.gateway.passing import incoming, outgoing
-from cg.gateway.pool import PooledUpstream
+from cg.gateway.http.forwarding import incoming, outgoing
+from cg.gateway.upstream.pool import PooledUpstream
 
 HOPS = (b"host", b"content-length")
 
@@ -48,8 +48,8 @@ def main() -> None:
     """Serve on a free port before the upstream named by the first argument; the port is printed."""
     import asyncio
 
-    from cg.gateway.launch import event_loop
-    from cg.gateway.server import Server, listen, serve
+    from cg.gateway.serve.launch import event_loop
+    from cg.gateway.serve.server import Server, listen, serve
     from cg.gateway.settings import Settings
 
     settings = Settings(listen=("127.0.0.1", 0), upstream=sys.argv[1], stop_timeout_s=1)

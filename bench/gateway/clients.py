@@ -20,7 +20,7 @@ Post = Callable[[str, bytes], Awaitable[int]]
 
 
 def core(url: str) -> tuple[Post, Callable[[], Awaitable[None]]]:
-    from cg.gateway.pool import PooledUpstream
+    from cg.gateway.upstream.pool import PooledUpstream
 
     upstream = PooledUpstream(url, environment={})
 
@@ -76,7 +76,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    from cg.gateway.launch import event_loop
+    from cg.gateway.serve.launch import event_loop
 
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(main())

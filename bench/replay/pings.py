@@ -9,6 +9,7 @@ the folder: its prior is of 502 other sessions, its bound is a promise.
 """
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from cg.replay.row import Row
 from cg.replay.run import Run
 from cg.replay.sessions import Session, open_all
 from cg.replay.settings import TTLS, Settings
-from cg.replay.studies.variants import RunPingingAlways, RunPingingByWorth
-from cg.replay.swept import Swept
+from cg.replay.simulation.sweep_actor import Swept
+from cg.sweep.accounting.tally import Tally
 from cg.sweep.config import load
 from cg.sweep.counters import Event
-from cg.sweep.tally import Tally
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from studies.variants import RunPingingAlways, RunPingingByWorth
 
 LEARNT = (
     Event.WAITED,

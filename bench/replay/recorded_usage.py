@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cg.replay.cache_model import Breakpoint, CacheModel, Prompt
-from cg.replay.recording import Session, Step
+from cg.replay.recordings.recording import Session, Step
 from cg.replay.sessions import open_all
 from cg.sweep.values import Usage
 

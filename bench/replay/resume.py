@@ -8,10 +8,14 @@ narrower than they should be.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
-from cg.replay.resume import calibration, forecasts, waits_of
 from cg.replay.sessions import Session, open_all
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from studies.wait_forecast import calibration, forecasts, waits_of
 
 AGES = [
     (ttl, window)

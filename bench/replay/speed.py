@@ -2,12 +2,13 @@
 
 python bench/replay/speed.py [--sessions 200] [--turns 200] [--policies cold,paid/oracle]
 
-Sessions are made ones (`cg.replay.synthetic`). Time is CPU time of this process; reading a session is told apart from
+Sessions are made ones (`studies.synthetic`). Time is CPU time of this process; reading a session is told apart from
 running policies over it. Peak memory is printed along the way: it must not grow with the number of sessions.
 """
 
 import argparse
 import resource
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,10 @@ from cg.replay.policies import Policy, parse
 from cg.replay.reading import record
 from cg.replay.run import run
 from cg.replay.settings import Settings
-from cg.replay.synthetic import made_session
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from studies.synthetic import made_session
 
 T = TypeVar("T")
 

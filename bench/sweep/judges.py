@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cg.sweep import index, judge
+from cg.sweep.body.transcript import Transcript, read
 from cg.sweep.config import Config
-from cg.sweep.index import Index, Standing
-from cg.sweep.inventory import Candidate, eligible
-from cg.sweep.transcript import Transcript, read
+from cg.sweep.judging import coreference as index
+from cg.sweep.judging import free_judges as judge
+from cg.sweep.judging.coreference import Index, Standing
+from cg.sweep.judging.inventory import Candidate, eligible
 from cg.sweep.values import Thread
 
 SESSIONS = Path(__file__).parents[2] / "tests" / "data" / "transcripts"

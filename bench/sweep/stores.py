@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "reference"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "harness"))
 
 from state_server import StateServer, state_server
 

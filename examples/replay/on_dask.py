@@ -9,12 +9,12 @@ from pathlib import Path
 
 from distributed import Client, LocalCluster
 
-from cg.replay import table
 from cg.replay.batch import replay
 from cg.replay.policies import parse
+from cg.replay.report import table
+from cg.replay.report.summary import Summary
 from cg.replay.sessions import open_all
 from cg.replay.settings import Settings
-from cg.replay.summary import Summary
 
 
 def main(paths: list[Path]) -> None:

@@ -7,8 +7,9 @@ import pytest
 from docsite import accessible, api, codes, commands, configuration, docstrings, imports, links, stage
 
 import cg
-from cg.gateway import families, settings
+from cg.gateway import settings
 from cg.gateway.events import Fault
+from cg.gateway.telemetry import metric_families as families
 from cg.sweep import config
 from cg.sweep.counters import Decline, Event
 

@@ -9,12 +9,12 @@ import pytest
 from fake_upstream import FakeUpstream
 from live import ask, status, until
 
-from cg.gateway.background import in_background
 from cg.gateway.events import Fault, Silent
-from cg.gateway.housekeeping import Housekeeping
+from cg.gateway.serve.in_thread import in_background
 from cg.gateway.settings import Settings
+from cg.gateway.state.housekeeping import Housekeeping
 from cg.sweep.config import load
-from cg.sweep.state_file import secure
+from cg.sweep.storage.sqlite.state_file import secure
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
 

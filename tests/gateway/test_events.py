@@ -6,9 +6,9 @@ import pytest
 
 from cg.gateway import events
 from cg.gateway.events import Events, Fault, Silent
-from cg.gateway.fan import Fan
-from cg.gateway.journal import Journal
-from cg.gateway.metrics import Metrics
+from cg.gateway.telemetry.event_log import Journal
+from cg.gateway.telemetry.fan_out import Fan
+from cg.gateway.telemetry.metrics import Metrics
 from cg.sweep.ledger import Reason, TurnReport
 
 METHODS = sorted(name for name in vars(Events) if not name.startswith("_"))

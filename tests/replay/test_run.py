@@ -7,14 +7,14 @@ import pytest
 from recordings import checked
 from replaying import RECORDINGS, Bodies, policy, recording, session_of
 
-from cg.replay.bodies import frame_for
-from cg.replay.hindsight import Label
 from cg.replay.prompt import prompt_of
 from cg.replay.reading import record
-from cg.replay.recording import Step
+from cg.replay.recordings.hindsight import Label
+from cg.replay.recordings.recording import Step
 from cg.replay.run import EXPAND_CALL_TOKENS, Run, run
 from cg.replay.settings import Settings
-from cg.sweep import keep_alive
+from cg.replay.simulation.bodies import frame_for
+from cg.sweep.accounting import ping_economics as keep_alive
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import Usage
 

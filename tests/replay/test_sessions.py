@@ -12,7 +12,7 @@ from claude_log import Log, said
 from recordings import RECORDINGS, whole_histories
 
 from cg.errors import CgError
-from cg.replay import claude_logs, log_files
+from cg.replay.recordings import claude_logs, log_files
 from cg.replay.sessions import Damaged, Session, find, open_all, open_sessions
 
 
@@ -98,7 +98,7 @@ def test_a_foreign_file_is_given_up_early(tmp_path: Path, monkeypatch: pytest.Mo
         seen += 1
         return json.loads(raw)
 
-    monkeypatch.setattr("cg.replay.claude_logs.loads", counted)
+    monkeypatch.setattr("cg.replay.recordings.claude_logs.loads", counted)
     [damaged] = open_sessions(path)
     assert isinstance(damaged, Damaged) and seen <= 1000
 

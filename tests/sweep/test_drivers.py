@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from sweeping import START, Judge, encoded, history, removed_at_cold, sweep_of
 
+from cg.sweep.core.idle_ask import Settled
+from cg.sweep.core.outcome import Swept
 from cg.sweep.drivers import Sweep
-from cg.sweep.idle import Settled
+from cg.sweep.effects import Answer, Failure
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.store_sqlite import SqliteStore
-from cg.sweep.swept import Swept
 from cg.sweep.values import Usage
-from cg.sweep.wants import Answer, Failure
 
 READ = Usage(read=20_000, output=40)
 IN_WINDOW = 260.0  # seconds after the request before: the last minute of a five-minute entry

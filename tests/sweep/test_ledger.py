@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cg.sweep.accounting.totals import shares
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import (
     SIZE_BOUNDS,
@@ -20,7 +21,6 @@ from cg.sweep.ledger import (
     size_histogram,
 )
 from cg.sweep.prices import Price
-from cg.sweep.totals import shares
 from cg.sweep.values import Identity, Phase, Removal, Usage
 
 CARD = Price(fresh=2, output=10, read=0.2, write_5m=2.5, write_1h=4)

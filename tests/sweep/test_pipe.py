@@ -12,15 +12,15 @@ import pytest
 from piped import START, Pipe, changed_texts, command
 from sweeping import encoded, history, output
 
+from cg.sweep.body.marker import find_markers
+from cg.sweep.body.transcript import read
 from cg.sweep.cli import main, session_thread, settle_gap
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
+from cg.sweep.effects import Answer
 from cg.sweep.ledger import Reason
-from cg.sweep.removal import find_markers
 from cg.sweep.store_sqlite import SqliteStore
-from cg.sweep.transcript import read
 from cg.sweep.values import Usage
-from cg.sweep.wants import Answer
 
 DROPS = json.dumps([{"i": i, "needed_by": "none", "verdict": "drop"} for i in range(11)])
 
@@ -243,7 +243,7 @@ MEETING = """
 import sys, time
 from pathlib import Path
 from cg.sweep import cli
-from cg.sweep.recorded import RecordedAsker
+from cg.sweep.judging.recorded_asker import RecordedAsker
 folder, name, other = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 due_at, ask = cli.due_at, RecordedAsker.ask
 def meet(*places):

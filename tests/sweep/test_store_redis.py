@@ -27,17 +27,18 @@ from state_server import StateServer, needs_server, state_server
 from cg.sweep.config import Config
 from cg.sweep.counters import Event
 from cg.sweep.ledger import AskLeg, Reason, TurnReport, ask_row
-from cg.sweep.opening import open_store
+from cg.sweep.open_store import open_store
 from cg.sweep.store import Expired, Limits, Store, StoreError
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 pytestmark = needs_server
 redis = pytest.importorskip("redis", reason="redis is not installed: the store on a server is an extra")
 
-from cg.sweep import redis_link, redis_scripts  # noqa: E402
+from cg.sweep.storage.redis import connection as redis_link  # noqa: E402
+from cg.sweep.storage.redis import scripts as redis_scripts  # noqa: E402
 from cg.sweep.store_redis import RedisStore  # noqa: E402
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+HARNESS = Path(__file__).parents[1] / "harness"
 IS_LONG = os.environ.get("CG_LONG") == "1"
 PATIENCE_S = 60.0
 HOSTILE = ["", "t\x00t", "a:b:c", "{tag}", "*?[x]", "x\r\nFLUSHALL\r\n", "\ud800", "t" * 10_000, "cg:1:secret"]
@@ -413,7 +414,7 @@ def test_two_processes_of_eight_threads_lose_nothing_and_double_nothing(server: 
 def test_a_process_killed_at_any_moment_leaves_no_decision_without_its_original(server: StateServer) -> None:
     """Every removal has its payload, every payload hashes, and nothing that was acknowledged is lost."""
     kills = 250 if IS_LONG else 15
-    command = [sys.executable, str(REFERENCE / "store_under_fire.py"), server.url(), str(kills), "7"]
+    command = [sys.executable, str(HARNESS / "store_under_fire.py"), server.url(), str(kills), "7"]
     done = subprocess.run(command, capture_output=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr.decode()
     seen = json.loads(done.stdout)

@@ -18,17 +18,17 @@ from pathlib import Path
 import pytest
 from store_workers import look, work
 
-from cg.sweep import schema
+from cg.sweep.accounting.tally import Tally
 from cg.sweep.config import Config
-from cg.sweep.connections import Handle
-from cg.sweep.last_bodies import LATE_S
 from cg.sweep.ledger import Reason, TurnReport
+from cg.sweep.storage.last_bodies import LATE_S
+from cg.sweep.storage.sqlite import schema
+from cg.sweep.storage.sqlite.connections import Handle
 from cg.sweep.store import Expired, Limits, StoreError
 from cg.sweep.store_sqlite import SqliteStore
-from cg.sweep.tally import Tally
 from cg.sweep.values import Branch, Ending, Identity, Payload, Removal, Thread
 
-REFERENCE = Path(__file__).parents[1] / "reference"
+HARNESS = Path(__file__).parents[1] / "harness"
 IS_LONG = os.environ.get("CG_LONG") == "1"
 posix = pytest.mark.skipif(os.name != "posix", reason="mode bits and signals")
 
@@ -199,7 +199,7 @@ def test_a_body_that_cannot_be_written_at_the_end_costs_nothing_but_an_ask(
 def test_a_process_killed_at_any_moment_leaves_no_decision_without_its_original(path: Path) -> None:
     """Every removal has its payload, every payload hashes, and nothing that was acknowledged is lost."""
     kills = 250 if IS_LONG else 15
-    command = [sys.executable, str(REFERENCE / "store_under_fire.py"), str(path), str(kills), "7"]
+    command = [sys.executable, str(HARNESS / "store_under_fire.py"), str(path), str(kills), "7"]
     done = subprocess.run(command, capture_output=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr.decode()
     seen = json.loads(done.stdout)

@@ -7,7 +7,8 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
-from cg.gateway import events, words
+from cg.gateway import events
+from cg.gateway.telemetry import meanings as words
 from cg.sweep import counters, ledger, values
 from docsite.commands import parsers, subcommands
 from docsite.configuration import code, table

@@ -3,20 +3,20 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cg.gateway.app import App, Messages
-from cg.gateway.clock import Clock
-from cg.gateway.counting import Counting, counting
 from cg.gateway.events import Events
-from cg.gateway.housekeeping import Housekeeping
-from cg.gateway.identity import Naming
-from cg.gateway.messages import Messages as Sweeping
-from cg.gateway.observe import Projection
-from cg.gateway.observing import Observing
-from cg.gateway.originals import Originals
-from cg.gateway.pool import PooledUpstream
+from cg.gateway.expansion.route import Originals
+from cg.gateway.http.app import App, Messages
+from cg.gateway.messages.handler import Messages as Sweeping
+from cg.gateway.messages.observer import Observing
+from cg.gateway.messages.projection import Projection
 from cg.gateway.settings import Settings
-from cg.gateway.state import opened
-from cg.gateway.tracing import traced
+from cg.gateway.state.clock import Clock
+from cg.gateway.state.housekeeping import Housekeeping
+from cg.gateway.state.opened import opened
+from cg.gateway.telemetry.counting import Counting, counting
+from cg.gateway.telemetry.otel import traced
+from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.upstream.pool import PooledUpstream
 from cg.sweep.drivers import Sweep
 
 Stop = Callable[[], Awaitable[None]]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from cg import __version__
 from cg.errors import CgError
+from cg.gateway.upstream.base_url import BASE_URL
 
 if TYPE_CHECKING:
     from cg.gateway.settings import Settings
 
-BASE_URL = "ANTHROPIC_BASE_URL"  # what clients are pointed to an upstream with
 EXIT_REFUSED = 2  # usage, configuration, an address in use, a state that cannot be opened
 
 
@@ -61,7 +61,7 @@ def _parser(is_doctor: bool) -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="prove routing, cache, lifetime and recovery against the upstream")
     doctor.set_defaults(command=_doctor)
     if is_doctor:  # else its modules are not needed, and words are to come at once
-        from cg.gateway.doctor_command import add_arguments
+        from cg.gateway.doctor.command import add_arguments
 
         add_arguments(doctor)
     return parser
@@ -86,7 +86,8 @@ def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str
 
 def _serve(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments, {})
-    from cg.gateway import launch, logs
+    from cg.gateway.serve import launch
+    from cg.gateway.telemetry import json_logs as logs
 
     with logs.opened(arguments.log_file) as stream:
         logs.configure(arguments.log, stream)
@@ -99,9 +100,10 @@ def _run(arguments: argparse.Namespace) -> int:
         raise CgError("run needs a command: cg-proxy run -- claude")
     # A port of its own, so that several can run; before what the command would have used, be that another gateway.
     settings = _settings(arguments, {"listen": "127.0.0.1:0", "upstream": os.environ.get(BASE_URL) or None})
-    from cg.gateway import launch, logs
+    from cg.gateway.serve import launch
     from cg.gateway.settings import default_state
-    from cg.sweep.redis_address import Address
+    from cg.gateway.telemetry import json_logs as logs
+    from cg.sweep.storage.redis.address import Address
 
     beside = default_state(os.environ) if isinstance(settings.state, Address) else settings.state
     path = arguments.log_file or (beside and beside.with_name(beside.name + ".log"))
@@ -111,7 +113,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from cg.gateway import doctor_command, logs
+    from cg.gateway.doctor import command as doctor_command
+    from cg.gateway.telemetry import json_logs as logs
 
     logs.configure("error")
     return doctor_command.run(arguments, os.environ)

@@ -1,5 +1,6 @@
 """What a gateway is started with: flags over environment over file over default, every value checked where it enters."""
 
+import ipaddress
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -7,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cg.gateway.access import MIN_TOKEN_CHARS, is_loopback_name
-from cg.gateway.base_url import checked
+from cg.gateway.upstream.base_url import checked
 from cg.sweep import config as sweep_config
 from cg.sweep.config import Config, ConfigError
-from cg.sweep.redis_address import Address, is_address, parse
+from cg.sweep.storage.redis.address import Address, is_address, parse
+
+MIN_TOKEN_CHARS = 16  # what is shorter can be tried out
 
 DEFAULT_UPSTREAM = "https://api.anthropic.com"
 ENVIRONMENT_PREFIX = "CG_PROXY_"
@@ -239,3 +241,13 @@ def _token_in(path: Path) -> str:
 
 def _is_token(text: str) -> bool:
     return len(text) >= MIN_TOKEN_CHARS and all("!" <= character <= "~" for character in text)
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether a host name or address is this machine's own, by what it says: nothing is resolved."""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cg.errors import CgError
-from cg.gateway.client_library import installed
-from cg.gateway.clock import Clock
+from cg.gateway.embedded.client_library import installed
+from cg.gateway.embedded.in_loop import InLoop
+from cg.gateway.embedded.in_threads import InThreads
+from cg.gateway.embedded.local import Local
 from cg.gateway.events import Events
-from cg.gateway.in_loop import InLoop
-from cg.gateway.in_threads import InThreads
-from cg.gateway.local import Local
 from cg.gateway.settings import Settings, state_named
+from cg.gateway.state.clock import Clock
 from cg.sweep import config as sweep_config
 from cg.sweep.config import Config
 

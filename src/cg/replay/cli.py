@@ -11,9 +11,6 @@ from cg.sweep import cli as sweep_cli
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-EXIT_SKIPPED = 3  # the rest was priced
-EXIT_NOTHING = 2  # no session could be read
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of `cg-sweep`; returns its exit code."""
@@ -64,7 +61,7 @@ def register(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from cg.replay.command import replay_command
+    from cg.replay.report.command import replay_command
 
     return replay_command(arguments, sys.stdout, sys.stderr)
 

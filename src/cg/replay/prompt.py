@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from cg.sweep.transcript import Unreadable
+from cg.sweep.body.transcript import Unreadable
 
 DIGEST_BYTES = 16
 IMAGE = -1  # in place of a size

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cg.errors import CgError
-from cg.replay.hindsight import Hindsight, look_back
 from cg.replay.prompt import Part, parts_of
+from cg.replay.recordings.hindsight import Hindsight, look_back
 from cg.replay.sessions import Session, Step
-from cg.sweep.recovery import NOTICE_BYTES, PATH_ARGUMENTS
-from cg.sweep.transcript import ToolText, ToolUse, Transcript, Unreadable, read
+from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, Unreadable, read
+from cg.sweep.core.expansion import NOTICE_BYTES, PATH_ARGUMENTS
 from cg.sweep.values import Identity, Usage
 
 BEFORE, BEHIND = b'{"messages":[', b"]}"  # the smallest body around one message

@@ -1,27 +1,27 @@
 """One session under one policy, request by request.
 
 Cost per request does not grow with the session: the line, the prompt and the cache model are appended to, and the sweep
-runs in full only where it could do something (`cg.replay.swept`).
+runs in full only where it could do something (`cg.replay.simulation.sweep_actor`).
 """
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from math import inf
 
-from cg.replay.account import Account
-from cg.replay.actors import Actor, Masked, Untouched
-from cg.replay.askers import FolderAsker, HindsightAsker, last_message
-from cg.replay.bodies import frame_for
 from cg.replay.cache_model import CacheModel, prompt_of
-from cg.replay.line import Line
-from cg.replay.outcomes import Outcomes
 from cg.replay.policies import Oracle, Policy, Replies
 from cg.replay.reading import Recording, Turn, alone
 from cg.replay.row import Row
 from cg.replay.settings import Settings
-from cg.replay.swept import Swept
+from cg.replay.simulation.account import Account
+from cg.replay.simulation.actors import Actor, Masked, Untouched
+from cg.replay.simulation.askers import FolderAsker, HindsightAsker, last_message
+from cg.replay.simulation.bodies import frame_for
+from cg.replay.simulation.history import Line
+from cg.replay.simulation.outcomes import Outcomes
+from cg.replay.simulation.sweep_actor import Swept
+from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.economics import RELATIVE
-from cg.sweep.removal import EXPAND_TOOL
 from cg.sweep.values import Usage
 
 EXPAND_CALL_TOKENS = 80  # an assistant's call of our tool with one id

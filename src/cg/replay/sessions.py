@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cg.errors import CgError
-from cg.replay import agent_sessions, claude_logs
-from cg.replay.log_files import head
-from cg.replay.recording import Damaged, Session, Step, Tally, Unusable
+from cg.replay.recordings import agent_sessions, claude_logs
+from cg.replay.recordings.log_files import head
+from cg.replay.recordings.recording import Damaged, Session, Step, Tally, Unusable
 
 __all__ = ["Damaged", "Session", "Step", "find", "open_all", "open_sessions"]
 

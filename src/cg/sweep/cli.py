@@ -13,15 +13,15 @@ from typing import Any, BinaryIO
 from cg import __version__
 from cg.errors import CgError
 from cg.sweep import config as configuration
-from cg.sweep.branches import Standing, place
+from cg.sweep.body.transcript import MAX_BYTES, Unreadable, read
 from cg.sweep.config import Config
+from cg.sweep.core.idle_ask import Settled, claim_of, due_at
 from cg.sweep.drivers import Sweep
-from cg.sweep.idle import Settled, claim_of, due_at
-from cg.sweep.moments import moment
-from cg.sweep.opening import open_store
-from cg.sweep.recorded import RecordedAsker
-from cg.sweep.redis_address import is_address
-from cg.sweep.transcript import MAX_BYTES, Unreadable, read
+from cg.sweep.history.branches import Standing, place
+from cg.sweep.judging.recorded_asker import RecordedAsker
+from cg.sweep.open_store import open_store
+from cg.sweep.storage.redis.address import is_address
+from cg.sweep.values import moment
 
 EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024

@@ -10,24 +10,24 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from cg.shape import content_key
-from cg.sweep import recovery
-from cg.sweep.asker import Asker
-from cg.sweep.asking import Asked
+from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
+from cg.sweep.accounting.tally import Tally
+from cg.sweep.body.transcript import Transcript, Unreadable
+from cg.sweep.body.transcript_cache import Readings
 from cg.sweep.config import Config
+from cg.sweep.core import expansion as recovery
+from cg.sweep.core.changes import Changes
+from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
+from cg.sweep.core.outcome import Abandoned, Gap, Swept, always, ignored
+from cg.sweep.core.policy import Core, Turn, ratio, untouched
 from cg.sweep.counters import Decline, Event
-from cg.sweep.idle import Settled, is_ping_fair, settle
-from cg.sweep.keep_alive import billed, is_covered, pinged
+from cg.sweep.effects import Answer, Ask, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
+from cg.sweep.judging.adjudication import Asked
+from cg.sweep.judging.asker import Asker
 from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
-from cg.sweep.moments import moment
-from cg.sweep.policy import Core, Turn, ratio, untouched
 from cg.sweep.prices import PriceTable
-from cg.sweep.readings import Readings
 from cg.sweep.store import Store, StoreError, stands
-from cg.sweep.swept import Abandoned, Gap, Swept, always, ignored
-from cg.sweep.tally import Tally
-from cg.sweep.transcript import Transcript, Unreadable
-from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage
-from cg.sweep.wants import Answer, Ask, Changes, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
+from cg.sweep.values import Branch, Ending, Identity, Removal, Thread, Usage, moment
 
 log = logging.getLogger("cg.sweep")
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cg.errors import CgError
+from cg.sweep.accounting.tally import Tally
 from cg.sweep.ledger import AskRow, TurnReport
-from cg.sweep.tally import Tally
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 MAX_BRANCHES = 64  # lines of history per thread; title calls and sub-agents open them, the longest untouched goes

@@ -5,12 +5,12 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cg.sweep.accounting.tally import Tally
+from cg.sweep.accounting.totals import FAMILIES, shares
 from cg.sweep.economics import learn_ratio
-from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
+from cg.sweep.storage.last_bodies import LastBodies
 from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, is_intact, stands
-from cg.sweep.tally import Tally
-from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 

@@ -8,15 +8,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 
-from cg.sweep import redis_scripts as scripts
+from cg.sweep.accounting.tally import Tally
+from cg.sweep.accounting.totals import FAMILIES, shares
 from cg.sweep.economics import learn_ratio
-from cg.sweep.last_bodies import LastBodies
 from cg.sweep.ledger import AskRow, TurnReport
-from cg.sweep.records import raw
-from cg.sweep.redis_address import Address, parse
-from cg.sweep.redis_known import KnownThreads
-from cg.sweep.redis_link import SECRET, Full, Link
-from cg.sweep.redis_records import (
+from cg.sweep.storage.last_bodies import LastBodies
+from cg.sweep.storage.packing import raw
+from cg.sweep.storage.redis import scripts
+from cg.sweep.storage.redis.address import Address, parse
+from cg.sweep.storage.redis.connection import SECRET, Full, Link
+from cg.sweep.storage.redis.records import (
     as_declaration,
     as_payload,
     as_removal,
@@ -33,9 +34,8 @@ from cg.sweep.redis_records import (
     thread_id,
     usages_value,
 )
+from cg.sweep.storage.redis.thread_cache import KnownThreads
 from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, StoreError, is_intact
-from cg.sweep.tally import Tally
-from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 log = logging.getLogger("cg.sweep")

@@ -9,18 +9,19 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Protocol
 
-from cg.sweep.body_rows import made_of, read_back, write_down
-from cg.sweep.connections import Connections
+from cg.sweep.accounting.tally import Tally
+from cg.sweep.accounting.totals import FAMILIES, shares
 from cg.sweep.economics import learn_ratio
-from cg.sweep.last_bodies import LastBodies, kept_until
 from cg.sweep.ledger import AskRow, TurnReport
-from cg.sweep.originals import PAYLOAD, StoredPayload, as_payload, is_kept, keep
-from cg.sweep.records import MATCH, ROW, Moved, Records, blob, identity_columns, missing_of, removal_checksum
-from cg.sweep.schema import THREAD_TABLES
+from cg.sweep.storage.last_bodies import LastBodies, kept_until
+from cg.sweep.storage.packing import blob, removal_checksum
+from cg.sweep.storage.sqlite.body_rows import made_of, read_back, write_down
+from cg.sweep.storage.sqlite.connections import Connections
+from cg.sweep.storage.sqlite.payload_rows import PAYLOAD, StoredPayload, as_payload, is_kept, keep
+from cg.sweep.storage.sqlite.schema import THREAD_TABLES
+from cg.sweep.storage.sqlite.thread_records import MATCH, ROW, Moved, Records, identity_columns, missing_of
+from cg.sweep.storage.sqlite.thread_rows import UNDATED, know, put_branch, renew_version, stands, use
 from cg.sweep.store import MAX_ROWS, Expired, Limits, StoreError
-from cg.sweep.tally import Tally
-from cg.sweep.thread_rows import UNDATED, know, put_branch, renew_version, stands, use
-from cg.sweep.totals import FAMILIES, shares
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
 
 log = logging.getLogger("cg.sweep")

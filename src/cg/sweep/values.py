@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+LATEST = 253_402_300_799  # the end of the year 9999; a time in milliseconds would age all other sessions away
+
 
 class Phase(StrEnum):
     """Where a branch's cached prefix stands when a request arrives."""
@@ -108,3 +110,13 @@ class Thread:
     usages: tuple[Usage, ...] = ()  # the provider's last two, newest last
     paid_misses: int = 0  # asks that read nothing or paid a write; two latch asking off
     missing: frozenset[Identity] = frozenset()  # replayed removals whose original is gone, until a body brings it back
+
+
+def moment(now: float) -> float:
+    """`now`, if it is a moment: 0 to the end of the year 9999. Raises ValueError for any other, not-a-number too.
+
+    An infinite clock would be written into a branch that no request ever extends again, and age every thread away.
+    """
+    if not 0 <= now <= LATEST:
+        raise ValueError(f"now is {now!r}; it must be 0 to {LATEST} seconds since the epoch")
+    return now

@@ -1,0 +1,126 @@
+"""A gateway without server and connections, inside the process of its client: store, sweep, figures."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cg.errors import CgError
+from cg.gateway.events import Events, Route, Stage
+from cg.gateway.http.app import Messages
+from cg.gateway.messages.handler import Messages as Sweeping
+from cg.gateway.messages.observer import Observing
+from cg.gateway.messages.projection import Projection
+from cg.gateway.settings import Settings
+from cg.gateway.state.clock import Clock
+from cg.gateway.state.opened import opened
+from cg.gateway.telemetry.event_log import Journal
+from cg.gateway.telemetry.fan_out import Fan
+from cg.gateway.telemetry.metrics import Metrics
+from cg.gateway.telemetry.otel import listeners, traced
+from cg.gateway.telemetry.prometheus_text import render
+from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.upstream.contract import Upstream
+from cg.sweep.drivers import Sweep
+
+log = logging.getLogger("cg.gateway")
+log.addHandler(logging.NullHandler())  # a library prints nothing unless its program says so
+MAX_PROVIDERS = 16  # base URLs of one client; past it requests pass untouched
+
+
+class Local:
+    """What all requests of one client share. Raises CgError for a state that cannot be used."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None, events: Events | None = None) -> None:
+        self.settings = settings
+        self._state = opened(settings, clock)
+        self.clock, self.secret, self.store = self._state.clock, self._state.secret, self._state.store
+        self.sweep = Sweep(settings.config, self.store)
+        metrics = Metrics(asks_in_request=settings.config.ask == "on-request")
+        about = About(self.clock.now(), settings.observe, settings.config.to_dict())
+        self._stats = Stats(
+            metrics, about, self.clock.now, store_status=self.store.status, store_totals=self.store.totals
+        )
+        self.events: Events = Fan(metrics, Journal(), *listeners(), *([events] if events is not None else []))
+
+    def stats(self) -> Mapping[str, Any]:
+        """All figures, as `/stats` of a gateway shows them."""
+        return self._stats.collect()
+
+    def metrics(self) -> bytes:
+        """All figures in the Prometheus text format, as `/metrics` of a gateway shows them."""
+        return render(self._stats.snapshot, self._stats.gauges())
+
+    def close(self) -> None:
+        """Close the state."""
+        self._state.close()
+
+
+class Providers:
+    """One `Messages` for each base URL that a client talks to, on one event loop."""
+
+    def __init__(self, local: Local, upstream: Upstream, asks: Upstream) -> None:
+        self._local, self._upstream, self._asks = local, upstream, asks
+        self._found: dict[str, tuple[Messages, Sweeping | Observing]] = {}
+
+    def at(self, base: str) -> Messages | None:
+        """Whoever answers for a base URL; None for one that cannot be told from others, or one too many."""
+        if base not in self._found:
+            if len(self._found) >= MAX_PROVIDERS:
+                return None
+            try:
+                made = self._make(replace(self._local.settings, upstream=base))
+            except CgError:
+                return None
+            self._found[base] = traced(made, base), made
+        return self._found[base][0]
+
+    def _make(self, settings: Settings) -> Sweeping | Observing:
+        own = self._local
+        if settings.observe:
+            projection = Projection(settings.config, own.events)
+            return Observing(settings, self._upstream, projection, own.events, secret=own.secret, clock=own.clock)
+        return Sweeping(
+            settings,
+            self._upstream,
+            own.sweep,
+            own.events,
+            secret=own.secret,
+            clock=own.clock,
+            asks=self._asks,
+        )
+
+    async def settle(self) -> None:
+        """Wait for what is still being learnt from replies."""
+        for _, messages in list(self._found.values()):
+            await messages.settle()
+
+    async def close(self) -> None:
+        """Let go of timers and credentials, and finish what is behind replies."""
+        for _, messages in list(self._found.values()):
+            await messages.close()
+
+
+class Lifetime:
+    """One request's figures: opened now, its answer's head and end once each."""
+
+    def __init__(self, events: Events, route: Route) -> None:
+        self._events, self._route = events, route
+        self._began, self._status, self._is_over = time.monotonic(), 0, False
+        events.opened()
+
+    def answered(self, status: int) -> None:
+        """The head of the answer has come."""
+        self._status = status
+        self._events.took(Stage.FIRST_BYTE, time.monotonic() - self._began)
+
+    def over(self, *, is_whole: bool = True) -> None:
+        """The answer has ended, in order or not."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if is_whole:
+            self._events.took(Stage.TOTAL, time.monotonic() - self._began)
+        self._events.request(self._route, self._status)
+        self._events.closed()

@@ -1,0 +1,91 @@
+"""Who may use the gateway: whoever is on this machine and speaks to it by name, or has the token.
+
+A page in the user's browser can send requests to a loopback address. Two things keep it out: its host name is not a
+loopback name even when it resolves to one (DNS rebinding), and it cannot hide its origin.
+"""
+
+import hmac
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from cg.gateway.events import Refusal
+from cg.gateway.exchange import Headers, first
+from cg.gateway.settings import is_loopback_name
+
+TOKEN_HEADER = b"x-cg-token"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A refusal, with the status and the words that the client gets."""
+
+    why: Refusal
+    status: int
+    words: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rules for one listening address. Without a token only a loopback address can be listened on."""
+
+    is_loopback: bool
+    token: bytes | None = None
+
+    def deny(self, headers: Headers, *, is_own: bool, needs_token: bool = False) -> Denied | None:
+        """Why a request is refused, or None. `is_own`: it is for one of our own routes, which no other page may
+        read; `needs_token`: it is for one that shows content."""
+        if self._has_token(headers):
+            return None
+        if needs_token and self.token is None:
+            return Denied(Refusal.TOKEN, 403, "this route needs a token, and cg-proxy was started without one")
+        if needs_token or not self.is_loopback:
+            return Denied(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
+        host = first(headers, b"host") or b""
+        if not _names_this_machine(host):
+            return Denied(Refusal.HOST, 421, "the host header is not a loopback name; a token is needed for others")
+        if _is_foreign(headers, host, is_own):
+            return Denied(Refusal.ORIGIN, 403, "requests from another web origin are refused")
+        return None
+
+    def _has_token(self, headers: Headers) -> bool:
+        given = [value for name, value in headers if name == TOKEN_HEADER]
+        return self.token is not None and len(given) == 1 and hmac.compare_digest(given[0], self.token)
+
+
+def _is_foreign(headers: Headers, host: bytes, is_own: bool) -> bool:
+    """Whether a page of another origin made the request. Programs send no origin; an editor's own scheme is none."""
+    origins = [value for name, value in headers if name == b"origin"]
+    if is_own:
+        site = first(headers, b"sec-fetch-site")
+        if site not in (None, b"none", b"same-origin"):
+            return True
+        return any(origin.lower() != b"http://" + host.lower() for origin in origins)
+    return any(_is_of_the_web(origin) for origin in origins)
+
+
+def _is_of_the_web(origin: bytes) -> bool:
+    """Whether an origin is a page from elsewhere: `null` is one that hides, a loopback page is the user's own."""
+    scheme, mark, rest = origin.lower().partition(b"://")
+    if not mark:
+        return True
+    return scheme in (b"http", b"https") and not is_loopback_name(host_name(rest))
+
+
+@lru_cache(maxsize=16)  # a machine has a few names, and each client sends the same one with every request
+def _names_this_machine(host: bytes) -> bool:
+    return is_loopback_name(host_name(host))
+
+
+def host_name(host: bytes) -> str:
+    """The name in a host header, without its port and in lower case; empty if it is none."""
+    text = host.decode("latin-1").lower()
+    if any(mark in text for mark in "/\\@?# ,") or not text:
+        return ""
+    try:
+        parts = urlsplit(f"//{text}")
+        _ = parts.port  # raises for what is no port
+        return parts.hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,232 @@
+"""Compressed replies: read as they come, within bounds, by whatever decoders this installation has."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Protocol
+
+from cg.gateway.exchange import Headers, first
+from cg.gateway.upstream.contract import Reply
+
+PIECE_BYTES = 1024 * 1024  # decoded at one time: a few bytes can stand for very many
+
+
+class Undecodable(Exception):
+    """The reply is compressed in a way that is not known here, or its bytes are damaged."""
+
+
+class Decoder(Protocol):
+    """Turns the pieces of one compressed body into what they stand for."""
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """What can be read so far, in pieces of bounded size. Raises Undecodable."""
+        ...
+
+    def end(self) -> None:
+        """All has been fed. Raises Undecodable where a client would not take that for the end."""
+        ...
+
+
+class Plain:
+    """A body that is not compressed."""
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        yield piece
+
+    def end(self) -> None:
+        """It may end anywhere."""
+
+
+class _Inflating:
+    """One member of zlib's, in whichever frame. Clients take one that was cut for whole, so nothing is said at its
+    end."""
+
+    def __init__(self, bits: int) -> None:
+        self._reader = zlib.decompressobj(bits)
+
+    @property
+    def is_over(self) -> bool:
+        return self._reader.eof
+
+    @property
+    def behind(self) -> bytes:
+        """What was fed with the member's last bytes and is none of them."""
+        return self._reader.unused_data
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        while True:
+            try:
+                decoded = self._reader.decompress(piece, PIECE_BYTES)
+            except zlib.error as error:
+                raise Undecodable(str(error)) from None
+            yield decoded
+            piece = self._reader.unconsumed_tail
+            if not piece and len(decoded) < PIECE_BYTES:  # a full piece may have left something in the reader
+                return
+
+
+class Gzip:
+    """Members behind one another. As clients do, it ignores what comes after a member and is none: padding, as a rule."""
+
+    def __init__(self) -> None:
+        self._member = _Inflating(16 + zlib.MAX_WBITS)
+        self._is_first = True
+        self._is_over = False
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        while piece and not self._is_over:
+            if self._member.is_over:
+                self._member, self._is_first = _Inflating(16 + zlib.MAX_WBITS), False
+            try:
+                yield from self._member.feed(piece)
+            except Undecodable:
+                if self._is_first:
+                    raise
+                self._is_over = True
+            piece = self._member.behind
+
+    def end(self) -> None:
+        """See `_Inflating`."""
+
+
+class Deflate:
+    """With zlib's frame or without: senders do either. What comes behind its end is ignored, as clients do."""
+
+    def __init__(self) -> None:
+        self._member: _Inflating | None = None
+        self._head = b""
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        if self._member is None:
+            piece, self._head = self._head + piece, b""
+            if len(piece) < 2:
+                self._head = piece
+                return
+            self._member = _Inflating(zlib.MAX_WBITS if _is_framed(piece) else -zlib.MAX_WBITS)
+        if not self._member.is_over:
+            yield from self._member.feed(piece)
+
+    def end(self) -> None:
+        """See `_Inflating`."""
+
+
+def _is_framed(head: bytes) -> bool:
+    """Whether two bytes begin zlib's frame, by its check; a frame that names a dictionary nobody could read."""
+    method, flags = head[0], head[1]
+    return method & 0x0F == 8 and method >> 4 <= 7 and (method << 8 | flags) % 31 == 0 and not flags & 0x20
+
+
+class Zstd:
+    """Frames behind one another; unlike gzip's members nothing else may follow, and none may be cut."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._reader: Any = None
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        while piece:
+            if self._reader is None or self._reader.eof:
+                self._reader = self._make()
+            try:
+                decoded = self._reader.decompress(piece)
+            except Exception as error:  # each library has its own
+                raise Undecodable(type(error).__name__) from None
+            yield decoded
+            piece = self._reader.unused_data if self._reader.eof else b""
+
+    def end(self) -> None:
+        if self._reader is not None and not self._reader.eof:
+            raise Undecodable("the last frame is not complete")
+
+
+class Foreign:
+    """A decoder of another library: an object with one method that takes bytes and gives bytes."""
+
+    def __init__(self, method: Callable[[bytes], bytes]) -> None:
+        self._method = method
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        try:
+            decoded = self._method(piece)
+        except Exception as error:  # each library has its own
+            raise Undecodable(type(error).__name__) from None
+        yield decoded
+
+    def end(self) -> None:
+        """Clients take what was cut for whole."""
+
+
+def _found(*names: str) -> Any:
+    """The first of these modules that is installed; None if none is."""
+    for name in names:
+        with suppress(ImportError):
+            return import_module(name)
+    return None
+
+
+def _brotli() -> Callable[[], Decoder] | None:
+    module = _found("brotli", "brotlicffi")
+    return None if module is None else lambda: Foreign(module.Decompressor().process)
+
+
+def _zstd() -> Callable[[], Decoder] | None:
+    """The standard library's from Python 3.14 on."""
+    module = _found("compression.zstd", "zstandard")
+    if module is None:
+        return None
+    if hasattr(module.ZstdDecompressor, "decompressobj"):
+        return lambda: Zstd(lambda: module.ZstdDecompressor().decompressobj())
+    return lambda: Zstd(module.ZstdDecompressor)
+
+
+_MAKERS: dict[bytes, Callable[[], Decoder] | None] = {
+    b"identity": Plain,
+    b"gzip": Gzip,
+    b"x-gzip": Gzip,
+    b"deflate": Deflate,
+    b"br": _brotli(),
+    b"zstd": _zstd(),
+}
+
+
+def decoder_for(headers: Headers) -> Decoder | None:
+    """The decoder of a reply; None when its encoding is not known here, or was applied twice."""
+    coding = (first(headers, b"content-encoding") or b"identity").strip().lower()
+    maker = _MAKERS.get(coding)
+    return maker() if maker else None
+
+
+def is_encoded(headers: Headers) -> bool:
+    """Whether a reply's bytes are not those that they stand for."""
+    return (first(headers, b"content-encoding") or b"identity").strip().lower() != b"identity"
+
+
+def acceptable(headers: Headers) -> Headers:
+    """The request's headers with only such encodings accepted as can be read here; their order and weights stay.
+
+    A reply that cannot be read cannot be counted, and an expansion in it would reach the client.
+    """
+    kept: Headers = []
+    for name, value in headers:
+        if name == b"accept-encoding":
+            offers = [offer.strip() for offer in value.split(b",")]
+            known = [o for o in offers if _MAKERS.get(o.partition(b";")[0].strip().lower())]
+            value = b", ".join(known) or b"identity"
+        kept.append((name, value))
+    return kept
+
+
+async def read_decoded(reply: Reply, limit: int) -> bytes:
+    """A reply's body, decoded. Raises an UpstreamError, or Undecodable also past `limit` bytes."""
+    decoder = decoder_for(reply.headers)
+    if decoder is None:
+        raise Undecodable("content-encoding")
+    whole = bytearray()
+    async for piece in reply.stream():
+        for part in decoder.feed(piece):
+            whole += part
+            if len(whole) > limit:
+                raise Undecodable(f"more than {limit} bytes")
+    decoder.end()
+    return bytes(whole)

@@ -1,0 +1,1 @@
+"""The sweep on live Messages requests: the handler, idle timers, and `--observe`."""

@@ -1,0 +1,1 @@
+"""What a reply of the API says: its blocks and its usage."""

@@ -1,0 +1,1 @@
+"""The server process: connections, start, signals, a gateway in a thread."""

@@ -1,0 +1,1 @@
+"""What outlives a request: the opened store, the secret of this installation, the clock, housekeeping."""

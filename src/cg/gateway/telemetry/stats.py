@@ -1,0 +1,209 @@
+"""All figures as plain values, for `/stats` and the page. No content, no thread's name, no credential is in them."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cg import __version__
+from cg.gateway.telemetry import metric_families as f
+from cg.gateway.telemetry.metrics import Metrics
+from cg.gateway.telemetry.registry import Snapshot
+from cg.sweep.ledger import AskRow
+
+_STATM = Path("/proc/self/statm")
+
+Read = Callable[[], Mapping[str, Any]]  # raises when what it reads cannot be read
+
+
+def _nothing() -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the figures belong to."""
+
+    started_at: float  # seconds since the epoch
+    observing: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    upstream: str = ""  # scheme and host, without credentials or path
+
+
+class Stats:
+    """Reads the figures together. `store_status` and `store_totals` block, so `collect` runs in a worker thread."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        about: About,
+        now: Callable[[], float],
+        *,
+        store_status: Read = _nothing,
+        store_totals: Read = _nothing,
+    ) -> None:
+        self._metrics = metrics
+        self._about = about
+        self._now = now
+        self._store_status = store_status
+        self._store_totals = store_totals
+
+    def collect(self) -> dict[str, Any]:
+        """Everything, as values that JSON can hold."""
+        snapshot = self._metrics.figures.snapshot()
+        now = self._now()
+        return {
+            "version": __version__,
+            "now": now,
+            "started_at": self._about.started_at,
+            "uptime_s": max(0.0, now - self._about.started_at),
+            "observing": self._about.observing,
+            "upstream": self._about.upstream,
+            "config": dict(self._about.config),
+            "resident_bytes": resident_bytes(),
+            "money": asdict(self._metrics.money(snapshot)),
+            **_counts(snapshot),
+            "last_asks": [_row(row) for row in self._metrics.last_asks],
+            "stages": _stages(snapshot),
+            "timeline": self._metrics.timeline.rows(),
+            "projected": _projected(snapshot) if self._about.observing else None,
+            "store": _or_none(self._store_status),
+            "lifetime": _or_none(self._store_totals),
+        }
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        """What `/metrics` adds to the counters at the scrape: name to (help, value)."""
+        found = {
+            "process_start_time_seconds": ("Start of the process, seconds since the epoch.", self._about.started_at),
+            "cg_observing": ("1 if nothing is changed and removals are only projected.", float(self._about.observing)),
+        }
+        if (resident := resident_bytes()) is not None:
+            found["process_resident_memory_bytes"] = ("Resident memory.", float(resident))
+        for name, value in (_or_none(self._store_status) or {}).items():
+            found[f"cg_store_{name}"] = ("What the state holds.", float(value))
+        return found
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._metrics.figures.snapshot()
+
+
+def _counts(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "in_flight": int(snapshot.total(f.IN_FLIGHT)),
+        "requests": _nested(snapshot, f.REQUESTS),
+        "refused": _some(snapshot.by_label(f.REFUSED)),
+        "upstream_responses": _some(snapshot.by_label(f.UPSTREAM)),
+        "turns": int(snapshot.total(f.TURNS)),
+        "reasons": _some(snapshot.by_label(f.TURNS)),
+        "phases": _some(snapshot.by_label(f.PHASES)),
+        "components": {
+            "sweep": {"events": _some(snapshot.by_label(f.EVENTS)), "gates": _some(snapshot.by_label(f.GATES))}
+        },
+        "sizes": _some(snapshot.by_label(f.OUTPUTS)),
+        "removed": {"outputs": int(snapshot.total(f.REMOVED)), **_whole(snapshot.by_label(f.BYTES))},
+        "tokens": _nested(snapshot, f.TOKENS),
+        "cost_usd": _nested(snapshot, f.COST),
+        "calls": _some(snapshot.by_label(f.CALLS)),
+        "unpriced_calls": _some(snapshot.by_label(f.UNPRICED_CALLS)),
+        "asks": {"outcomes": _some(snapshot.by_label(f.ASKS)), **_whole(snapshot.by_label(f.VERDICTS))},
+        "recoveries": {**_nested(snapshot, f.RECOVERED), "rounds": int(snapshot.total(f.ROUNDS))},
+        "resent": _some(snapshot.by_label(f.RESENT)),
+        "timers": _some(snapshot.by_label(f.TIMERS)),
+        "faults": {
+            "ours": _some(snapshot.by_label(f.FAULTS_OURS)),
+            "outside": _some(snapshot.by_label(f.FAULTS_WORLD)),
+        },
+    }
+
+
+def _projected(snapshot: Snapshot) -> dict[str, Any]:
+    """What was only projected, with no real figure among it."""
+    saved, charged = snapshot.total(f.PROJECTED_SAVED), snapshot.total(f.PROJECTED_CHARGED)
+    is_priced = bool(saved or charged)
+    return {
+        "turns": int(snapshot.total(f.PROJECTED_TURNS)),
+        "reasons": _some(snapshot.by_label(f.PROJECTED_TURNS)),
+        "removed": {
+            "outputs": int(snapshot.total(f.PROJECTED_REMOVED)),
+            **_whole(snapshot.by_label(f.PROJECTED_BYTES)),
+        },
+        "saved_usd": saved if is_priced else None,
+        "charged_usd": charged if is_priced else None,
+        "net_usd": saved - charged if is_priced else None,
+        "unpriced_turns": int(snapshot.total(f.PROJECTED_UNPRICED)),
+    }
+
+
+def _stages(snapshot: Snapshot) -> dict[str, Any]:
+    """Mean and bucket bounds of the median and the 99th percentile, in seconds; null past the last bound."""
+    found = {}
+    for (stage,), histogram in snapshot.histograms[f.STAGES].items():
+        if histogram.n:
+            p50, p99 = histogram.quantile(0.5), histogram.quantile(0.99)
+            found[stage] = {
+                "n": histogram.n,
+                "mean_s": histogram.total / histogram.n,
+                "p50_at_most_s": _finite(p50),
+                "p99_at_most_s": _finite(p99),
+            }
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or value == float("inf") else value
+
+
+def _row(row: AskRow) -> dict[str, Any]:
+    """An ask as the page shows it; the thread and the model's name, which a client can choose, stay out."""
+    return {
+        "asked_at": row.asked_at,
+        "legs": list(row.legs),
+        "outcome": row.outcome.value,
+        "offered": row.offered,
+        "judged_spent": row.judged_spent,
+        "dropped": row.dropped,
+        "usage": asdict(row.usage),
+        "cost_usd": row.cost_usd,
+        "milliseconds": row.milliseconds,
+    }
+
+
+def _some(values: Mapping[str, float]) -> dict[str, float]:
+    """Without the zeros, which are most of the closed sets."""
+    return {name: _int(value) for name, value in sorted(values.items()) if value}
+
+
+def _whole(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: _int(value) for name, value in values.items()}
+
+
+def _nested(snapshot: Snapshot, family: f.Family) -> dict[str, dict[str, float]]:
+    """A family of two labels, the first outside, without the zeros."""
+    found: dict[str, dict[str, float]] = {}
+    for (outer, inner), value in sorted(snapshot.values[family].items()):
+        if value:
+            found.setdefault(outer, {})[inner] = _int(value)
+    return found
+
+
+def _int(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _or_none(read: Read) -> dict[str, Any] | None:
+    """What the store says, or None if it cannot be read: figures are shown without it."""
+    try:
+        return dict(read())
+    except Exception:
+        return None
+
+
+def resident_bytes() -> int | None:
+    """Memory of this process that is in use now; None where the system does not say."""
+    try:
+        pages = int(_STATM.read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,1 @@
+"""One request through the sweep in a worker thread, within its budget."""

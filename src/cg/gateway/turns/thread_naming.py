@@ -1,0 +1,49 @@
+"""Whose conversation a request belongs to: `cg.sweep.history.thread_key` fed from the wire."""
+
+import hashlib
+
+from cg.gateway.exchange import Headers
+from cg.sweep.body.transcript import DIGEST_BYTES, Transcript
+from cg.sweep.history.thread_key import thread_key
+
+CREDENTIALS = (b"x-api-key", b"authorization")
+NAMES = frozenset([b"x-cg-session", b"x-claude-code-session-id", b"x-claude-code-agent-id"])
+
+
+class Naming:
+    """Names threads for one upstream."""
+
+    def __init__(self, secret: bytes, upstream: str) -> None:
+        self._secret, self._upstream = secret, upstream
+
+    def thread(self, headers: Headers, transcript: Transcript | None) -> str:
+        """The thread of a request; `transcript` is None for a body that could not be read."""
+        opening = transcript.chain[:DIGEST_BYTES] if transcript is not None else b""
+        return self._key(headers, transcript.session_id if transcript is not None else None, opening)
+
+    def named(self, headers: Headers, session_id: str | None = None) -> str | None:
+        """The thread that a session's id names, in a header or as it stands in `metadata.user_id`; None if none does:
+        a conversation that is known by its opening alone cannot be named without it."""
+        if not session_id and not any(key in NAMES for key, _ in headers):
+            return None
+        return self._key(headers, session_id, b"")
+
+    def _key(self, headers: Headers, session_id: str | None, opening: bytes) -> str:
+        named = {key.decode(): value.decode("latin-1") for key, value in reversed(headers) if key in NAMES}
+        return thread_key(
+            self._secret,
+            credential=credential_of(headers),
+            upstream=self._upstream,
+            headers=named,
+            session_id=session_id,
+            opening=opening,
+        )
+
+
+def credential_of(headers: Headers) -> str:
+    """A digest of all credentials that a request carries, with the headers they stand in."""
+    digest = hashlib.sha256()
+    for name, value in headers:
+        if name in CREDENTIALS:
+            digest.update(b"%d %b%d %b" % (len(name), name, len(value), value))
+    return digest.hexdigest()

@@ -1,0 +1,192 @@
+"""The upstream over a pool of kept-alive connections, through the user's proxy where one is set."""
+
+import os
+import ssl
+import urllib.request
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import httpcore2 as http
+
+from cg.errors import CgError
+from cg.gateway.exchange import Headers
+from cg.gateway.upstream import tcp_keepalive as silence
+from cg.gateway.upstream.base_url import checked
+from cg.gateway.upstream.contract import Body, Cut, Reply, TimedOut, Unreachable, UpstreamError, read_whole
+from cg.gateway.upstream.sockets import Sockets
+
+KEPT_CONNECTIONS = 64
+KEPT_S = 50.0  # idle; servers close at 60 s and later, and a request that meets a closing connection is lost
+BODY_METHODS = frozenset(["POST", "PUT", "PATCH"])  # always say their length, 0 included
+REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS"])
+CONNECT_RETRIES = 1  # nothing has been sent before a connection stands
+
+
+class PooledReply:
+    """A reply of the pool."""
+
+    def __init__(self, response: Any) -> None:
+        self.status: int = response.status
+        self.headers: Headers = [(name.lower(), value) for name, value in response.headers]
+        self._response = response
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._response.stream:
+                yield piece
+        except http.TimeoutException as error:
+            raise TimedOut(type(error).__name__) from error
+        except http.ReadError as error:
+            raise Cut("reset", is_reset=True) from error
+        except http.ProtocolError as error:
+            raise Cut("closed before its end", is_reset=False) from error
+
+    async def read(self, limit: int) -> bytes:
+        return await read_whole(self.stream(), limit)
+
+    async def close(self) -> None:
+        await self._response.aclose()
+
+
+class PooledUpstream:
+    """Sends requests to one provider. `url` is its base URL; `environment` holds the proxy variables.
+
+    Nothing is sent twice but what may be repeated and had no answer: a request that reached the provider may have been
+    charged for.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        connect_timeout_s: float = 15.0,
+        idle_timeout_s: float = 900.0,
+        max_connections: int = 512,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        parts = checked(url)
+        self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._scheme = parts.scheme.encode()
+        self._host = (parts.hostname or "").encode("idna" if not (parts.hostname or "").isascii() else "ascii")
+        self._port = parts.port
+        self._base = parts.path.rstrip("/").encode()
+        bare = b"[" + self._host + b"]" if b":" in self._host else self._host
+        self._host_header = bare if parts.port is None else bare + b":%d" % parts.port
+        self._timeouts = {
+            "connect": connect_timeout_s,
+            "pool": connect_timeout_s,
+            "read": idle_timeout_s,
+            "write": idle_timeout_s,
+        }
+        self._pool = _pool(parts, os.environ if environment is None else environment, max_connections)
+
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+        """See `cg.gateway.upstream.contract.Upstream.send`."""
+        async with AsyncExitStack() as stack:
+            if not isinstance(body, bytes):
+                aclose = getattr(body, "aclose", None)
+                if aclose is not None:
+                    stack.push_async_callback(aclose)
+            request = http.Request(
+                method.encode("ascii"),
+                http.URL(scheme=self._scheme, host=self._host, port=self._port, target=self._base + target),
+                headers=self._framed(method, headers, body),
+                content=body,
+                extensions={"timeout": self._timeouts},
+            )
+            try:
+                return await self._exchange(request)
+            except Cut:
+                if method in REPEATABLE and body == b"":
+                    return await self._exchange(request)
+                raise
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+
+    def _framed(self, method: str, headers: Headers, body: Body) -> Headers:
+        framed = [(b"host", self._host_header), *headers]
+        if isinstance(body, bytes):
+            if body or method in BODY_METHODS:
+                framed.append((b"content-length", str(len(body)).encode()))
+        elif all(name != b"content-length" for name, _ in headers):
+            framed.append((b"transfer-encoding", b"chunked"))
+        return framed
+
+    async def _exchange(self, request: Any) -> Reply:
+        try:
+            return PooledReply(await self._pool.handle_async_request(request))
+        except (http.ConnectTimeout, http.PoolTimeout) as error:
+            raise Unreachable(type(error).__name__) from error
+        except http.TimeoutException as error:
+            raise TimedOut(type(error).__name__) from error
+        except (http.ConnectError, http.ProxyError, http.UnsupportedProtocol) as error:
+            raise Unreachable(type(error).__name__) from error
+        except (http.ReadError, http.WriteError) as error:
+            raise Cut("reset before its head", is_reset=True) from error
+        except http.RemoteProtocolError as error:
+            raise Cut("closed before its head", is_reset=False) from error
+        except http.LocalProtocolError as error:
+            raise UpstreamError("the request cannot be written in HTTP/1.1") from error
+
+
+def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the variables name for a URL, by the rules that other programs follow: lower case first,
+    `all_proxy` last, `no_proxy` over both."""
+    proxies = _proxies(environment)
+    host = parts.hostname or ""
+    named = f"{host}:{parts.port}" if parts.port else host
+    if urllib.request.proxy_bypass_environment(named, proxies):  # type: ignore[attr-defined]
+        return None
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The proxy variables by scheme, as `urllib.request.getproxies_environment` reads them from this process."""
+    found: dict[str, str] = {}
+    for wanted in (str.isupper, str.islower):  # later ones win: the lower-case spelling
+        for variable, value in environment.items():
+            scheme = variable.lower().removesuffix("_proxy")
+            if variable.lower().endswith("_proxy") and scheme and wanted(variable):
+                found[scheme] = value
+    if "REQUEST_METHOD" in environment and "http_proxy" not in environment:
+        found.pop("http", None)  # under CGI, HTTP_PROXY is a header of the client
+    return {scheme: value for scheme, value in found.items() if value}
+
+
+def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: int) -> Any:
+    shared: dict[str, Any] = {
+        "ssl_context": tls_context(environment) if parts.scheme == "https" else None,
+        "max_connections": max_connections,
+        "max_keepalive_connections": KEPT_CONNECTIONS,
+        "keepalive_expiry": KEPT_S,
+        "retries": CONNECT_RETRIES,
+        "socket_options": silence.OPTIONS,
+        "network_backend": Sockets(),
+    }
+    proxy = proxy_for(parts, environment)
+    if proxy is None:
+        return http.AsyncConnectionPool(**shared)
+    where = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if where.scheme not in ("http", "https", "socks5", "socks5h") or not where.hostname:
+        raise CgError("the proxy variable for the upstream is not an http, https or socks5 URL")
+    auth = (unquote(where.username), unquote(where.password or "")) if where.username else None
+    host = f"[{where.hostname}]" if ":" in where.hostname else where.hostname
+    port = where.port or {"http": 80, "https": 443}.get(where.scheme, 1080)
+    scheme = "socks5" if where.scheme.startswith("socks5") else where.scheme
+    return http.AsyncConnectionPool(**shared, proxy=http.Proxy(f"{scheme}://{host}:{port}", auth=auth))
+
+
+def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
+    """Verification against the system's authorities, SSL_CERT_FILE and SSL_CERT_DIR in their place if set;
+    NODE_EXTRA_CA_CERTS adds to them, since the clients that stand before us need it on the same networks."""
+    context = http.default_ssl_context()
+    if extra := environment.get("NODE_EXTRA_CA_CERTS"):
+        try:
+            context.load_verify_locations(extra)
+        except (OSError, ssl.SSLError) as error:
+            raise CgError(f"NODE_EXTRA_CA_CERTS cannot be read: {type(error).__name__}") from error
+    return context

@@ -1,0 +1,1 @@
+"""Recorded sessions: finding files, reading each format, and what hindsight says of an output."""

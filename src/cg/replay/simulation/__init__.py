@@ -1,0 +1,1 @@
+"""One session under one policy: the bodies that would be sent, who acts on them, and the account."""

@@ -1,4 +1,0 @@
-"""Settings of the sweep, one varied at a time and priced on recorded sessions, as pages with a table and a plot each.
-
-python -m cg.replay.studies PATH... --into FOLDER
-"""

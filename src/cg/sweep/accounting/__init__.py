@@ -1,0 +1,1 @@
+"""Sums over turns: counts of one turn, totals, and what a ping may cost."""

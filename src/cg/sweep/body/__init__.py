@@ -1,0 +1,1 @@
+"""A request body: read into a transcript, edited in place, and what a removal leaves there."""

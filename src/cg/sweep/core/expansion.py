@@ -1,0 +1,142 @@
+"""How an original comes back: expansion answers, and reads that the client will not repeat."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cg.sweep.body.marker import EXPAND_TOOL
+from cg.sweep.body.transcript import ToolText, ToolUse, Transcript
+from cg.sweep.effects import Fetch, Steps
+from cg.sweep.store import Expired
+from cg.sweep.values import Identity, Payload, Thread
+
+KEY = re.compile(r"(?:<<cg:)?([0-9a-f]{16})(?:>>)?")
+NEVER_EXISTED = "[no output has this id; ids stand in the markers of removed outputs]"
+NOTICE_BYTES = 400  # clients say "unchanged since you last read it" in one line
+PATH_ARGUMENTS = ("file_path", "path", "filename", "notebook_path")
+
+
+def expand_id(arguments: bytes) -> str | None:
+    """The key that an expand call names, bare or in its marker; None when the call names none."""
+    try:
+        value = json.loads(arguments)["id"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return plain_key(value) if isinstance(value, str) else None
+
+
+def plain_key(text: str) -> str | None:
+    """The 16 hex digits of a key that stands bare or in its marker, in either case; None for anything else."""
+    match = KEY.fullmatch(text.strip().lower())
+    return match[1] if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What an id answers; `sha256` is the original's, None when the answer says why there is none."""
+
+    answer: bytes
+    sha256: str | None = None
+
+
+def expand(key: str | None, transcript: Transcript | None, thread: Thread) -> Steps[Expansion]:
+    """The original from the body, else from the store, else why there is none.
+
+    The client re-sends every original, so the body is the first source; the store serves histories that were compacted.
+    Only what was removed in this thread is found: a forged id reads nothing.
+    """
+    if key is None:
+        return Expansion(NEVER_EXISTED.encode())
+    for text in transcript.tool_texts if transcript else ():
+        if text.identity in thread.removals and text.identity.key == key:
+            return Expansion(text.content, text.identity.sha256)
+    found = yield Fetch(key)
+    match found:
+        case Payload():
+            return Expansion(found.content, found.identity.sha256)
+        case Expired():
+            return Expansion(expired_notice(found.tool, found.arguments).encode("utf-8", "surrogatepass"))
+        case _:
+            return Expansion(NEVER_EXISTED.encode())
+
+
+def expired_notice(tool: str, arguments: str) -> str:
+    """What an id answers whose original is no longer kept: the call that made it."""
+    return f"[this output is no longer kept; it came from {tool} with {arguments}]"
+
+
+def unanswered_expansions(transcript: Transcript, thread: Thread) -> Iterator[tuple[ToolText, ToolUse]]:
+    """Results that the client gave to our expand calls, which it cannot know, and that no frozen answer covers yet."""
+    return (found for found in _expansions(transcript, thread) if found[0].identity not in thread.removals)
+
+
+def unmarked_expansions(transcript: Transcript, thread: Thread) -> Iterator[str]:
+    """SHA-256 of originals that stand in frozen answers and are not marked as expanded: an answer is frozen before its
+    turn leaves and the mark is written after, if the process still lives and the store takes it."""
+    answered = {expand_id(u.arguments) for t, u in _expansions(transcript, thread) if t.identity in thread.removals}
+    for identity in thread.removals if answered else ():
+        if identity.key in answered and identity.sha256 not in thread.expanded:
+            yield identity.sha256
+
+
+def _expansions(transcript: Transcript, thread: Thread) -> Iterator[tuple[ToolText, ToolUse]]:
+    """The client's results of our expand calls."""
+    if thread.declaration is None or EXPAND_TOOL in transcript.declares:
+        return
+    calls = {use.id: use for use in transcript.tool_uses.values() if use.name == EXPAND_TOOL}
+    for text in transcript.tool_texts if calls else ():
+        use = calls.get(text.tool_use_id)
+        if use is not None and text.block == 0:
+            yield text, use
+
+
+def repeated_reads(transcript: Transcript, thread: Thread) -> tuple[Identity, ...]:
+    """Removals that a later read of the same path by the same tool leans on: the client answered it with a notice."""
+    leaned = leaned_on(transcript) if thread.removals else ()
+    return tuple(i for i in leaned if i in thread.removals and i not in thread.ended)
+
+
+def leaned_on(transcript: Transcript) -> tuple[Identity, ...]:
+    """Outputs that a client points at in the place of a repeated read: the only copies that the model has.
+
+    Clients refuse a second read of an unchanged file and point at the first one, which the model no longer sees once it
+    is removed. The wording is theirs and changes, so the notice is known by its shape: one short line, no error, behind
+    an output of the same tool and path that was none. Doubt keeps: that costs tokens once, the other way loses content.
+    """
+    short = [text for text in transcript.tool_texts if text.size_bytes <= NOTICE_BYTES]
+    tools = {use.name for text in short if _is_notice(text) and (use := _use(transcript, text))}
+    if not tools:
+        return ()
+    whole: dict[tuple[str, str], Identity] = {}
+    found: dict[Identity, None] = {}
+    for text in transcript.tool_texts:
+        use = _use(transcript, text)
+        call = _read_call(use) if use is not None and use.name in tools else None
+        if call is None:
+            continue
+        if not _is_notice(text):
+            whole[call] = text.identity  # a later read brought the whole text: nothing leans on the older one
+        elif call in whole:
+            found[whole[call]] = None
+    return tuple(found)
+
+
+def _use(transcript: Transcript, text: ToolText) -> ToolUse | None:
+    return transcript.tool_uses.get(text.tool_use_id)
+
+
+def _read_call(use: ToolUse) -> tuple[str, str] | None:
+    """(tool, path) of a call, if it names a path."""
+    try:
+        arguments = json.loads(use.arguments)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(arguments, dict):
+        return None
+    path = next((arguments[name] for name in PATH_ARGUMENTS if isinstance(arguments.get(name), str)), None)
+    return (use.name, path) if path else None
+
+
+def _is_notice(text: ToolText) -> bool:
+    return not text.is_error and text.size_bytes <= NOTICE_BYTES and "\n" not in text.text.strip()

@@ -1,0 +1,1 @@
+"""What the stores are made of: packing, last bodies, and the parts of each kind."""

@@ -1,0 +1,1 @@
+"""Parts of the store on a server."""

@@ -1,0 +1,128 @@
+"""An original is given to whoever has the token and the conversation's own names, and to nobody else."""
+
+import asyncio
+import hashlib
+
+import pytest
+from live import RawUpstream, ask, status
+
+from cg.gateway.events import Fault, Mode, Outcome, Silent
+from cg.gateway.exchange import Inbound
+from cg.gateway.expansion.route import Originals
+from cg.gateway.turns.thread_naming import Naming
+from cg.sweep.config import Config
+from cg.sweep.drivers import Sweep
+from cg.sweep.store import StoreError
+from cg.sweep.store_memory import MemoryStore
+from cg.sweep.values import Identity, Payload
+
+OWN = [(b"x-api-key", b"k"), (b"x-claude-code-session-id", b"s")]
+CONTENT = "<script>alert(1)</script> caf\u00e9\n".encode()
+
+
+class Told(Silent):
+    def __init__(self):
+        self.outcomes, self.faults = [], []
+
+    def recovered(self, mode, outcome, rounds=0):
+        assert mode is Mode.ROUTE
+        self.outcomes.append(outcome)
+
+    def fault(self, what):
+        self.faults.append(what)
+
+
+@pytest.fixture
+def kept():
+    """A thread that holds one original: (route, key, what was told)."""
+    naming, store, told = Naming(b"s" * 32, "https://up.example"), MemoryStore(), Told()
+    identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
+    store.put(naming.named(OWN), [Payload(identity, CONTENT, "Read", '{"file_path":"a"}')], 1000.0)
+    return Originals(Sweep(Config(), store), naming, told, lambda: 1000.0), identity.key, told
+
+
+def get(route, headers, query, method="GET"):
+    target = b"/expand" + (b"?" + query if query else b"")
+    return asyncio.run(route.expand(Inbound(method, target, headers)))
+
+
+def test_the_original_comes_back_byte_for_byte_and_as_no_page(kept):
+    """What a tool has put out is shown as text, whatever it looks like."""
+    route, key, told = kept
+    answer = get(route, OWN, b"id=" + key.encode())
+    assert answer.status == 200 and answer.body == CONTENT
+    headers = dict(answer.headers)
+    assert headers[b"content-type"].startswith(b"text/plain") and headers[b"x-content-type-options"] == b"nosniff"
+    assert get(route, OWN, b"id=%3C%3Ccg%3A" + key.encode() + b"%3E%3E").body == CONTENT  # in its marker
+    assert told.outcomes == [Outcome.ORIGINAL] * 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"x-api-key", b"other"), (b"x-claude-code-session-id", b"s")],
+        [(b"x-api-key", b"k"), (b"x-claude-code-session-id", b"t")],
+        [(b"authorization", b"k"), (b"x-claude-code-session-id", b"s")],
+        [(b"x-claude-code-session-id", b"s")],
+        [*OWN, (b"x-claude-code-agent-id", b"a")],
+        [*OWN, (b"x-cg-session", b"s")],
+    ],
+)
+def test_another_thread_finds_nothing(kept, headers):
+    """Another credential, session or sub-agent is another conversation, and an id alone opens none."""
+    route, key, told = kept
+    answer = get(route, headers, b"id=" + key.encode())
+    assert answer.status == 404 and CONTENT not in answer.body
+    assert told.outcomes == [Outcome.UNKNOWN]
+
+
+@pytest.mark.parametrize("query", [b"", b"id=", b"id=zz", b"id=0000000000000000", b"id=%s&id=%s", b"id=..%2f..%2fetc"])
+def test_an_id_that_is_none_finds_nothing(kept, query):
+    """Two ids are none: nobody can say which was meant."""
+    route, key, _ = kept
+    assert get(route, OWN, query.replace(b"%s", key.encode())).status == 404
+
+
+def test_without_a_name_there_is_no_conversation(kept):
+    """It is said what is missing."""
+    route, key, _ = kept
+    assert get(route, [(b"x-api-key", b"k")], b"id=" + key.encode()).status == 400
+    assert get(route, OWN, b"&".join(b"a=%d" % n for n in range(9))).status == 400
+    assert get(route, OWN, b"id=" + key.encode(), "POST").status == 405
+
+
+def test_a_session_of_the_metadata_is_named_in_the_query():
+    """Clients that put their session's id into the body have no header for it."""
+    naming, store = Naming(b"s" * 32, "https://up.example"), MemoryStore()
+    own = [(b"x-api-key", b"k")]
+    identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
+    store.put(naming.named(own, "session-7"), [Payload(identity, CONTENT, "Read", "{}")], 1000.0)
+    route = Originals(Sweep(Config(), store), naming, Told(), lambda: 1000.0)
+    assert get(route, own, b"session=session-7&id=" + identity.key.encode()).body == CONTENT
+    assert get(route, own, b"session=session-8&id=" + identity.key.encode()).status == 404
+
+
+def test_a_store_that_fails_is_a_clear_error():
+    """And no traceback."""
+
+    class Broken(MemoryStore):
+        def load(self, thread):
+            raise StoreError("locked")
+
+    told = Told()
+    route = Originals(Sweep(Config(), Broken()), Naming(b"s" * 32, "u"), told, lambda: 1000.0)
+    assert get(route, OWN, b"id=0123456789abcdef").status == 503
+    assert told.faults == [Fault.STORE]
+
+
+def test_over_the_wire_it_needs_the_token(gateway, kept):
+    """Other users of this machine reach the loopback address as well."""
+    route, key, _ = kept
+    token = "a-token-of-twenty-one"
+    headers = [name + b": " + value for name, value in OWN]
+    with RawUpstream() as upstream:
+        served = gateway(upstream.url, own={b"/expand": route.expand}, token=token)
+        line = b"GET /expand?id=" + key.encode()
+        assert status(ask(served.port, line, *headers)) == 401
+        assert ask(served.port, line, *headers, b"x-cg-token: " + token.encode()).body == CONTENT
+        assert upstream.requests == []
