@@ -120,7 +120,8 @@ def test_the_picture_says_in_words_what_it_shows(made: dict[str, str]) -> None:
 
 def test_every_fault_has_its_row() -> None:
     """And no row counts under a name that nobody counts under."""
-    page = (documented.ROOT / "docs" / "faults.md").read_text("utf-8")
+    page = (documented.ROOT / "docs" / "operations.md").read_text("utf-8").partition("## What can go wrong")[2]
+    page = page.partition("\n## ")[0]
     for fault in Fault:
         assert f'"{fault.value}"' in page, fault
     known = {member.value for member in (*Event, *Decline)} | {
@@ -133,7 +134,7 @@ def test_every_fault_has_its_row() -> None:
 
 def test_every_counter_of_the_verdict_policy_is_one() -> None:
     """The same for the page of the verdicts."""
-    page = (documented.ROOT / "docs" / "verdict-policy.md").read_text("utf-8")
+    page = (documented.ROOT / "docs" / "verdicts.md").read_text("utf-8")
     known = {member.value for member in (*Event, *Decline)}
     assert {word for word in page.split("`") if word.startswith("sweep_")} <= known
 
