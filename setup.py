@@ -3,8 +3,8 @@
 Switches, each an environment variable set to 1:
 
 CG_ABI3          one wheel for every CPython from 3.11 on (slower calls; a fallback, see docs/architecture.md)
-CG_DEBUG_CYTHON  bounds and initialisation checks in the generated code, no optimisation
-CG_SANITIZE      AddressSanitizer and UndefinedBehaviorSanitizer (gcc or clang); implies CG_DEBUG_CYTHON's symbols
+CG_DEBUG_CYTHON  bounds and initialisation checks in the generated code, assertions in the headers, no optimisation
+CG_SANITIZE      AddressSanitizer and UndefinedBehaviorSanitizer (gcc or clang); with all that CG_DEBUG_CYTHON checks
 CG_COVERAGE      line tracing for Cython.Coverage; the C files stand beside their sources
 CG_ANNOTATE      an HTML page beside each generated C file that shows where Python objects are touched
 """
@@ -50,11 +50,11 @@ directives = {
     "autotestdict": False,
     "freethreading_compatible": True,
 }
-macros: list[tuple[str, str | None]] = []
+macros: list[tuple[str, str | None]] = [("CG_DEBUG", "1")] if checked else []
 if is_on("CG_COVERAGE"):
     directives["linetrace"] = True
     macros += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
-options = {}
+options: dict[str, dict[str, object]] = {"build_ext": {"parallel": os.cpu_count()}}  # `--parallel 1` has it one by one
 if is_on("CG_ABI3"):
     macros += [("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")]
     # The limited interface has the first two as functions only, and raw memory, which is the C library's, not at all.
