@@ -50,6 +50,9 @@ class Use:
 
 
 def module_of(path: Path) -> str:
+    """The dotted name of a file's module; what stands in a folder of kernels is part of the module of that name."""
+    if path.parent.parent.name == "kernels":
+        return f"cg._{path.parent.name}"
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -64,10 +67,9 @@ def main() -> int:
             while name in handed_on:
                 name = handed_on[name]
             uses[name].append(use)
-    for path in sorted([*(SOURCE / "cg").rglob("*.pyx"), *(SOURCE / "cg").rglob("*.pxd")]):
+    for path in sorted((SOURCE / "cg").rglob("*.pyx")):
         text = without_strings(path.read_text("utf-8")).splitlines()
-        if path.suffix == ".pyx":
-            definitions += compiled_definitions(path, text)
+        definitions += compiled_definitions(path, text)
         for name, use in compiled_uses(path, text):
             uses[name].append(use)
     for path in sorted((SOURCE / "cg").rglob("*.html")):  # its scripts read what a dataclass became as JSON
