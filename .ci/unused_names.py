@@ -287,11 +287,13 @@ def compiled_uses(path: Path, lines: list[str]) -> Iterator[tuple[str, Use]]:
 
 # ---- what is public --------------------------------------------------------------------------------------------------
 
-# How a machine with vector instructions tests the way without them, and sees which of two ways an answer took.
+# How a machine with vector instructions tests the way without them, sees which of two ways an answer took, and compares
+# with an oracle what a text was read as, which outside is a hash.
 FOR_TESTS = {
     ("cg._bm25", "_force_path"),
     ("cg._bm25", "_paths"),
     ("cg._bm25", "_is_skipping"),
+    ("cg._reuse", "items"),
     ("cg._shape", "has_vectors"),
     ("cg._verdict_parser", "force_scan"),
 }
