@@ -46,7 +46,7 @@ cdef double checked(object value, str name, double most) except -1:
     return number
 
 
-cdef uint64_t checked_k(object k) except? 0:
+cdef inline uint64_t checked_k(object k) except? 0:
     cdef int64_t number
     if type(k) is int:
         try:
@@ -62,7 +62,7 @@ cdef uint64_t checked_k(object k) except? 0:
     return <uint64_t>min(k, MOST_DOCS)
 
 
-cdef int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except -1:
+cdef inline int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except -1:
     """Terms and cursors of a query; free the plan after use."""
     cdef Bm25Terms terms
     cdef Py_ssize_t n
