@@ -3,7 +3,7 @@
 
 score(d) = sum over the query's distinct terms, in sorted order, of idf * (k1 + 1) * tf / (tf + norm(d)), with
 norm(d) = k1 * (1 - b + b * dl / avgdl), in double precision. Here is what Python sees. Under it, each with its headers:
-bm25/text.pyx, from a str to tokens; bm25/store.pyx, building and opening an index; bm25/query.pyx, asking one.
+text/tokenize.pyx, from a str to tokens; bm25/store.pyx, building and opening an index; bm25/query.pyx, asking one.
 
 The three are included, as the module is one: its C state, the table of characters and the instruction path, must be
 there once, and a second compiled module would have to be imported by the first, which no compiled module does.
@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-include "kernels/bm25/text.pyx"
+include "kernels/text/tokenize.pyx"
 include "kernels/bm25/store.pyx"
 include "kernels/bm25/query.pyx"
 

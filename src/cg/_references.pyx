@@ -10,7 +10,7 @@ line number and outer blanks, if that has 24 bytes and two words or more; of a l
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t
 
-cdef extern from "wording/names.h" nogil:
+cdef extern from "text/names.h" nogil:
     enum: DIGIT, JOINT, STEP, TELLING
     const uint8_t *KIND
     void fill_kinds(bint with_sigils)

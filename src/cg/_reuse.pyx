@@ -17,7 +17,7 @@ from cython cimport final, pymutex
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-cdef extern from "wording/names.h" nogil:
+cdef extern from "text/names.h" nogil:
     enum: DIGIT, START, JOINT
     const uint8_t *KIND
     void fill_kinds(bint with_sigils)

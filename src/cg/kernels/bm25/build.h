@@ -3,7 +3,7 @@
 #define BM25_BUILD_H
 
 #include "bm25/image.h"
-#include "bm25/tokens.h"
+#include "text/tokens.h"
 
 #define BM25_CHUNK (1u << 20)    /* postings a chunk: 5 MiB */
 #define BM25_BATCH 128           /* tokens looked up together, so that their cache misses overlap */

@@ -3,7 +3,7 @@
 #define BM25_QUERY_H
 
 #include "bm25/prune.h"
-#include "bm25/tokens.h"
+#include "text/tokens.h"
 
 #define BM25_FEW 64              /* terms, and hits, that need no allocation */
 #define BM25_SHORT_TEXT 960      /* bytes of a query that need no allocation */

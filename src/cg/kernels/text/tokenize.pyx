@@ -4,7 +4,7 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-cdef extern from "bm25/tokens.h" nogil:
+cdef extern from "text/tokens.h" nogil:
     int BM25_WORD, BM25_MARK, BM25_CJK, BM25_CJK_MARK
     size_t BM25_TEXT_PAD
     size_t BM25_BITS_WORDS(size_t n)
