@@ -21,7 +21,7 @@ cdef extern from "verdict/guard.h" nogil:
     void guard_give(Guard *g)
 
 cdef extern from "verdict/machine.h" nogil:
-    enum: NO_ROW, SCAN_PLAIN, SCAN_VECTOR, SCAN_WIDE
+    enum: NO_ROW, SCAN_PLAIN, SCAN_VECTOR
     enum Action: KEEP, DROP, REFUSED, UNUSABLE, CONFLICT
     enum How: CLOSED, CUT, BROKEN
     enum ValueKind: TEXT
@@ -92,14 +92,14 @@ cdef enum:
 cdef enum Reason:
     NO_REASON, WAS_CUT, MALFORMED, EMPTY, NO_JSON, NO_VERDICT, LONE_OBJECT, LIMIT
 
-cdef int scan_level = SCAN_WIDE
+cdef int scan_level = SCAN_VECTOR
 
 
 def force_scan(level: int) -> None:
-    """Use scan path 0 (plain), 1 (16 bytes) or 2 (32 bytes, if the processor has it) in decoders made from now on."""
+    """Use scan path 0 (a byte at a time) or 1 (16 bytes, if the processor has them) in decoders made from now on."""
     global scan_level
-    if not isinstance(level, int) or not 0 <= level <= 2:
-        raise ValueError(f"level {level!r}: 0, 1 or 2")
+    if not isinstance(level, int) or not 0 <= level <= 1:
+        raise ValueError(f"level {level!r}: 0 or 1")
     scan_level = level
 
 

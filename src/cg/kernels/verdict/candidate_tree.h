@@ -125,8 +125,7 @@ static inline int action_of(const Frame *f) {
 
 /* R11: a complete verdict object that keeps or refuses its label objects to a drop of it, wherever it stands. */
 static inline void object_to(Machine *m, Rows *objections, int action, uint32_t row) {
-    if (row != NO_ROW && (action == KEEP || action == REFUSED) && rows_add(&m->offer, objections, row))
-        m->open.last_objection = m->at;
+    if (row != NO_ROW && (action == KEEP || action == REFUSED)) rows_add(&m->offer, objections, row);
 }
 
 static inline uint32_t row_named(Machine *m, const Frame *f) {
@@ -175,7 +174,7 @@ static Claim claim_of(Machine *m, Frame *f, int how, int level, size_t close) {
         if (how == CUT) claim.tier = f->had_object ? 1 : f->items ? 0 : 3;
         else if (how == CLOSED && f->items == 0) {
             if (level == 0) claim.tier = is_index_or_box(m->s, f->start, close) ? 0 : 1;
-            else claim.tier = frame_of(&m->open, (unsigned)level - 1)->is_object ? 3 : 0;
+            else claim.tier = m->frames[level - 1].is_object ? 3 : 0;
         }
     }
     f->tally = NULL;
@@ -195,7 +194,7 @@ static int may_answer(Machine *m, size_t root) { return !m->after_break || is_fi
 /* The candidate's outermost bracket closed at m->at - 1. */
 static int root_closed(Machine *m, Frame *f) {
     m->mode = IN_TEXT;
-    m->open.depth = m->open.base = 0;
+    m->depth = 0;
     if (f->is_object && f->is_verdict) {
         if (!m->run.tally) m->run.may_answer = !m->after_break;
         return tally_object(m, &m->run.tally, &m->run.objections, f);
@@ -213,11 +212,12 @@ static int close_top(Machine *m) {
         rows_drop(&m->offer, &f->objections);
         f->saw_verdict = 1;
     } else if (!f->is_object && (f->tally || f->items == 0)) {
-        Claim claim = claim_of(m, f, CLOSED, (int)m->open.depth - 1, m->at - 1);
+        Claim claim = claim_of(m, f, CLOSED, (int)m->depth - 1, m->at - 1);
         claim_merge(&m->offer, &f->best, &claim);
     }
-    if (m->open.depth == 1) return root_closed(m, f);
-    m->open.depth--;
+    if (m->depth == 1) return root_closed(m, f);
+    m->depth--;
+    m->top--;
     under = top_of(m);
     under->saw_verdict |= f->saw_verdict;
     if (f->best.tier) claim_merge(&m->offer, &under->best, &f->best);
@@ -237,61 +237,59 @@ static int close_top(Machine *m) {
 /* R6: read off what an unfinished candidate still says, in order of closing; the innermost open array comes last. */
 static void unfinished(Machine *m, int how) {
     Frame *innermost = NULL;
-    int answers = may_answer(m, frame_of(&m->open, 0)->start), level = 0;
-    for (unsigned k = 0; k < m->open.depth; k++) {
-        Frame *f = frame_of(&m->open, k);
+    int answers = may_answer(m, m->frames[0].start), level = 0;
+    for (unsigned k = 0; k < m->depth; k++) {
+        Frame *f = m->frames + k;
         if (f->is_object && f->is_verdict) break;
         if (!f->is_object) { innermost = f; level = (int)k; }
         frame_keep(m, f, answers);
     }
-    if (!innermost || !answers) return;
+    if (!innermost || !answers || (how != CUT && !innermost->tally)) return;
     Claim claim = claim_of(m, innermost, how, level, 0);
-    if (how == CUT || claim.tally) claim_merge(&m->offer, &m->best, &claim);
+    claim_merge(&m->offer, &m->best, &claim);
 }
 
 /* The run that stands before an unfinished candidate (R6). */
 static void run_before(Machine *m, int how) {
-    const Frame *root = frame_of(&m->open, 0);
+    const Frame *root = m->frames;
     run_end(m, root->is_object && root->is_named ? how : CLOSED);
-}
-
-/* So many bytes before `end` are read a second time; 0 if that was too much in all. */
-static inline int read_again(Machine *m, size_t bytes, size_t end) {
-    m->reworked += bytes;
-    if (m->reworked <= REWORK_FREE || m->reworked / REWORK <= end) return 1;
-    m->mode = GIVEN_UP;
-    return 0;
 }
 
 /* Go back from m->at to `at` in text (R8). */
 static int resume(Machine *m, size_t at) {
-    m->mode = IN_TEXT;
-    read_again(m, m->at - at, m->at);
-    deck_clear(m, &m->open);
+    m->reread += m->at - at;
+    m->mode = m->reread > FREE_REREAD && m->reread / MAX_REREAD > m->at ? GIVEN_UP : IN_TEXT;
+    frames_clear(m);
     m->at = at;
     return STEP;
 }
 
 /* A syntax error at m->at. */
 static int broken(Machine *m, int how) {
-    int has_content = m->open.last_content != NOWHERE;
     run_before(m, how);
     if (how != TEMPLATE) {
         unfinished(m, how);
-        if (has_content) m->after_break = m->broke = 1;
+        if (m->has_content) m->after_break = m->broke = 1;
     }
-    return resume(m, !has_content && m->open.last_string != NOWHERE ? m->open.last_string + 1 : m->at);
+    return resume(m, !m->has_content && m->last_string != NOWHERE ? m->last_string + 1 : m->at);
+}
+
+/* The bracket at m->at stands in MAX_LEVELS others: the outermost is given up. */
+static int too_deep(Machine *m) {
+    run_end(m, CLOSED);
+    m->gave_up = 1;
+    m->after_break |= m->has_content;
+    return resume(m, m->frames[0].start + 1);
 }
 
 /* The reply ends at m->n inside a candidate. */
 static int cut(Machine *m) {
     int in_string = m->mode == IN_DOUBLE || m->mode == IN_SINGLE || m->mode == IN_CURLY;
-    int again = in_string && m->open.last_content == NOWHERE;
     m->ended_inside = 1;
     run_before(m, CUT);
     unfinished(m, CUT);
     m->at = m->n;
-    return resume(m, again ? m->open.last_string + 1 : m->n);
+    return resume(m, in_string && !m->has_content ? m->last_string + 1 : m->n);
 }
 
 #endif

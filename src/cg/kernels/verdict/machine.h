@@ -22,21 +22,11 @@ static int tag_at(const uint8_t *s, size_t i, size_t n, int is_final, size_t *le
 
 static int open_candidate(Machine *m) {
     int is_object = m->s[m->at] == '{';
-    size_t after;
     m->saw_bracket = 1;
     if (!is_object) run_end(m, CLOSED);
-    if (m->at == m->shelf_next && shelf_take(m)) return STEP;
-    if ((after = past_idle(m, m->at)) != NOWHERE) {
-        run_end(m, CLOSED);
-        m->at = after;
-        return STEP;
-    }
-    if (m->mode == GIVEN_UP) return STEP;
-    m->open.base = m->open.depth = 0;
-    m->open.last_string = m->open.last_content = m->open.last_objection = NOWHERE;
+    m->last_string = NOWHERE;
+    m->has_content = 0;
     frame_push(m, is_object);
-    m->at++;
-    m->mode = BETWEEN_TOKENS;
     return STEP;
 }
 
@@ -60,16 +50,12 @@ static int step_run_gap(Machine *m, int is_final) {
 static int step_text(Machine *m, int is_final) {
     size_t length = 0;
     if (m->run.tally) return step_run_gap(m, is_final);
-    if (m->at > m->shelf_next) shelves_drop(m, m->at);
-    m->at = past_all_idle(m, m->at, m->shelf_next < m->n ? m->shelf_next : m->n);
-    if (m->mode == GIVEN_UP || m->at > m->shelf_next) return STEP;
+    m->at = opener_stop(m->s, m->at, m->n, m->scan_level);
     if (m->at == m->n) return MORE;
     if (m->s[m->at] != '<') return open_candidate(m);
     int tag = tag_at(m->s, m->at, m->n, is_final, &length);
     if (tag == TAG_UNSURE) return MORE;
     if (tag == NO_TAG) { m->at++; return STEP; }
-    shelves_drop(m, NOWHERE);
-    if (m->mode == GIVEN_UP) return STEP;
     if (tag == CLOSING_TAG) forget(m);
     m->at += length;
     m->mode = tag == CLOSING_TAG ? IN_TEXT : IN_REASONING;
@@ -92,11 +78,11 @@ static int step_reasoning(Machine *m, int is_final) {
 }
 
 static inline int step(Machine *m, int is_final) {
+    if (m->mode == BETWEEN_TOKENS) return step_token(m, is_final);
+    if (m->mode == IN_TEXT) return step_text(m, is_final);
     switch (m->mode) {
-    case BETWEEN_TOKENS: return step_token(m, is_final);
     case IN_DOUBLE: case IN_SINGLE: case IN_CURLY: return step_string(m, is_final);
     case IN_WORD: return step_word(m);
-    case IN_TEXT: return step_text(m, is_final);
     case IN_REASONING: return step_reasoning(m, is_final);
     case IN_LINE_COMMENT: return step_line_comment(m);
     case IN_BLOCK_COMMENT: return step_block_comment(m);
@@ -106,11 +92,10 @@ static inline int step(Machine *m, int is_final) {
 
 /* Read on to the end of the bytes; -1 without memory. */
 static int machine_run(Machine *m, int is_final) {
-    m->is_final = (uint8_t)is_final;
     for (;;) {
-        int result = step(m, is_final);
+        int result;
+        do result = step(m, is_final); while (result == STEP);
         if (result == DEAD) { m->is_out_of_memory = 1; return -1; }
-        if (result == STEP) continue;
         if (!is_final) return 0;
         if (m->mode < BETWEEN_TOKENS || m->mode == GIVEN_UP) break;
         cut(m);
@@ -124,13 +109,9 @@ static int machine_open(Machine *m, int64_t *labels, uint32_t n, int scan_level)
     m->offer.label = labels;
     m->offer.n = n;
     m->offer.is_dense = n == 0 || labels[n - 1] - labels[0] == (int64_t)n - 1;
-    m->shelf_next = m->in_full = NOWHERE;
     m->objections = m->run.objections = NO_ROWS;
     m->scan_level = scan_level;
-    m->scan = opener_scan(scan_level);
-    m->frames = (Frame *)malloc((1 + SHELVES) * MAX_LEVELS * sizeof(Frame));
-    m->open.frame = m->frames;
-    for (int k = 0; m->frames && k < SHELVES; k++) m->shelf[k].deck.frame = m->frames + (k + 1) * MAX_LEVELS;
+    m->frames = (Frame *)malloc(MAX_LEVELS * sizeof(Frame));
     m->offer.next = (uint32_t *)malloc(((size_t)n + 1) * sizeof(uint32_t));
     m->offer.listed = (uint8_t *)calloc((size_t)n + 1, 1);
     return m->frames && m->offer.next && m->offer.listed ? 0 : -1;
@@ -138,8 +119,7 @@ static int machine_open(Machine *m, int64_t *labels, uint32_t n, int scan_level)
 
 /* Everything but the labels, which the caller owns. */
 static void machine_close(Machine *m) {
-    deck_clear(m, &m->open);
-    shelves_drop(m, NOWHERE);
+    frames_clear(m);
     tally_free(&m->offer, m->run.tally);
     claim_drop(&m->offer, &m->best);
     pool_clear(&m->offer);

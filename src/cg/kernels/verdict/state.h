@@ -5,27 +5,30 @@
 #include "verdict/answer.h"
 #include "verdict/scan.h"
 
-enum { MAX_LEVELS = 64 };      /* a power of two: the frames of a deck are a ring */
+enum { MAX_LEVELS = 64 };
 
-/* Work spent again behind stray quotes and deep brackets may be this many times the bytes before it; ordinary and
-   hostile replies stay under 70, past it the reply is given up with reason `limit`. */
-enum { REWORK = 128, REWORK_FREE = 1 << 20 };
+/* Text behind a stray quote and in brackets given up is read again (R8), at most this many times the bytes before it: behind
+   that the reply is given up with reason `limit`. Endless nesting alone takes 64 times. The first MiB is free, so that a
+   short reply is never given up. */
+enum { MAX_REREAD = 128, FREE_REREAD = 1 << 20 };
 
 enum Mode { IN_TEXT, IN_REASONING, BETWEEN_TOKENS, IN_DOUBLE, IN_SINGLE, IN_CURLY, IN_WORD, IN_LINE_COMMENT,
             IN_BLOCK_COMMENT, GIVEN_UP };
-enum Expect { FIRST_ITEM, ITEM, AFTER_ITEM, AFTER_BRACKET, FIRST_KEY, KEY, COLON, MEMBER, AFTER_MEMBER };
+/* What comes next in the innermost bracket, ordered for the questions below. */
+enum Expect { FIRST_KEY, KEY, MEMBER, FIRST_ITEM, ITEM, AFTER_ITEM, AFTER_BRACKET, COLON, AFTER_MEMBER };
 enum Name { OTHER_NAME, NAME_I, NAME_VERDICT, NAME_NEEDED_BY, NAME_QUOTE };
 enum LabelKind { NO_LABEL, LABEL_NULL, LABEL_INTEGER, LABEL_OTHER, LABEL_DIFFERS };
 enum Need { UNASKED, NEED_NULL, NEED_EMPTY, NEED_NONE, NEED_OTHER };       /* what needed_by says */
 enum Said { UNSAID, SAID_KEEP, SAID_DROP, SAID_OTHER };                    /* what verdict says */
 enum Result { MORE, STEP, DEAD };
 
-static inline int wants_value(int expect) { return expect <= ITEM || expect == MEMBER; }
-static inline int wants_key(int expect) { return expect == FIRST_KEY || expect == KEY; }
+static inline int wants_key(int expect) { return expect <= KEY; }
+static inline int wants_value(int expect) { return expect >= MEMBER && expect <= ITEM; }
+static inline int wants_scalar(int expect) { return expect <= ITEM; }      /* a key or a value */
 
 /* Whether a closing bracket fits; what an array expects and what an object expects are different things. */
 static inline int closes(int is_object, int expect) {
-    return is_object ? expect == FIRST_KEY || expect == KEY || expect == AFTER_MEMBER : expect <= AFTER_BRACKET;
+    return is_object ? expect <= KEY || expect == AFTER_MEMBER : expect >= FIRST_ITEM && expect <= AFTER_BRACKET;
 }
 
 typedef struct {            /* one open bracket */
@@ -46,69 +49,25 @@ typedef struct {            /* bare verdict objects in text */
     uint8_t may_answer;
 } Run;
 
-/* The open brackets of one candidate. The positions are NOWHERE where there is none in it (R7, R8). */
-typedef struct {
-    Frame *frame;           /* [MAX_LEVELS], a ring */
-    unsigned base, depth;   /* where the outermost stands, and how many are open */
-    size_t last_string, last_content;
-    size_t last_objection;  /* of a verdict object that one of the frames lists */
-} Deck;
-
-typedef struct {            /* a candidate that nested too deep, while what stands before its second bracket is read as text */
-    Deck deck;
-    size_t at;              /* where reading it stood */
-    size_t next;            /* its second bracket, which starts the candidate that goes on from there */
-} Shelf;
-
-/* Where an idle candidate stood behind a comment or a curly string, between two tokens. */
-typedef struct {
-    size_t at;
-    uint64_t objects;       /* its open brackets, a bit each, the innermost lowest: set for an object */
-    uint8_t depth, expect;  /* how many those are, and what could follow */
-    uint8_t least, most;    /* depths between here and the break */
-} Join;
-
-enum { JOINS = 64, TAILS = 2 };
-
-typedef struct {            /* the first joins of an idle candidate behind its last string, and where it broke */
-    Join join[JOINS];
-    unsigned n;
-    size_t breaks_at;
-} Tail;
-
-typedef struct {            /* searched from `from`, without a hit before `end` */
-    size_t from, end;
-} Span;
-
-/* With strings that hold brackets, several ways of reading the same bytes take turns; this many of them may wait. */
-enum { SHELVES = 3 };
-
 typedef struct {
     const uint8_t *s;       /* the bytes so far; may move between two calls */
     size_t n, at;
     size_t token;           /* where the open string or word starts */
-    size_t reworked;        /* bytes that were read again */
-    size_t in_full;         /* the last bracket that has to be read in full */
-    Span line, block, curly;
-    Tail tail[TAILS], joins;        /* of the candidates before, the last first; of the one that is being read */
-    Frame *frames;          /* of all decks */
-    Deck open;              /* the candidate that is being read */
-    Shelf shelf[SHELVES];   /* the first `shelved` are in use */
-    int shelved;
-    size_t shelf_next;      /* the least `next` of those, or NOWHERE */
+    size_t reread;          /* bytes that were read again, in all */
+    Frame *frames;          /* [MAX_LEVELS] the open brackets of the candidate, outermost first */
+    unsigned depth;         /* how many of those are open */
+    Frame *top;
+    size_t last_string;     /* where the candidate's last string starts, or NOWHERE (R8) */
     Offer offer;
     Run run;
     Claim best;
     Rows objections;
-    Scan scan;
     int scan_level;
-    uint8_t is_final;       /* no more bytes will come */
+    uint8_t has_content;    /* the candidate showed a key of a verdict (R7, R8) */
     uint8_t mode, after_break, broke, gave_up, saw_bracket, saw_verdict, ended_inside, is_out_of_memory;
 } Machine;
 
-/* The open bracket of a level, from 0. */
-static inline Frame *frame_of(const Deck *d, unsigned level) { return d->frame + ((d->base + level) & (MAX_LEVELS - 1)); }
-static inline Frame *top_of(Machine *m) { return frame_of(&m->open, m->open.depth - 1); }
+static inline Frame *top_of(Machine *m) { return m->top; }
 
 static inline void frame_release(Machine *m, Frame *f) {
     tally_free(&m->offer, f->tally);
@@ -117,32 +76,26 @@ static inline void frame_release(Machine *m, Frame *f) {
     rows_drop(&m->offer, &f->objections);
 }
 
-static void deck_clear(Machine *m, Deck *d) {
-    for (unsigned k = 0; k < d->depth; k++) frame_release(m, frame_of(d, k));
-    d->base = d->depth = 0;
-    d->last_string = d->last_content = d->last_objection = NOWHERE;
+/* No candidate is open any more. */
+static inline void frames_clear(Machine *m) {
+    for (unsigned k = 0; k < m->depth; k++) frame_release(m, m->frames + k);
+    m->depth = 0;
 }
 
-/* The bracket at s[at] opens in this frame. */
-static inline void frame_open(Frame *f, size_t at, int is_object) {
-    f->start = at;
-    f->items = 0;
-    f->needed_by.kind = f->quote.kind = f->verdict.kind = ABSENT;       /* `i` is guarded by label_kind */
-    f->tally = NULL;
-    f->best.tier = 0;
-    f->best.tally = NULL;
+/* The bracket at m->at opens; the caller checked the level. */
+static inline void frame_push(Machine *m, int is_object) {
+    Frame *f = m->top = m->frames + m->depth++;
+    f->start = m->at++;
     f->objections = NO_ROWS;
     f->expect = is_object ? FIRST_KEY : FIRST_ITEM;
-    f->name = OTHER_NAME;
-    f->label_kind = f->need = f->said = 0;
     f->is_object = (uint8_t)is_object;
+    f->name = f->label_kind = f->need = f->said = 0;
     f->is_named = f->is_verdict = f->had_object = f->saw_verdict = 0;
-}
-
-/* A new open bracket on top; the caller checked the level. */
-static inline void frame_push(Machine *m, int is_object) {
-    m->open.depth++;
-    frame_open(top_of(m), m->at, is_object);
+    f->items = 0;
+    f->tally = f->best.tally = NULL;
+    f->best.tier = 0;
+    f->needed_by.kind = f->quote.kind = f->verdict.kind = ABSENT;       /* `i` is guarded by label_kind */
+    m->mode = BETWEEN_TOKENS;
 }
 
 /* The run ends (R6); a template says nothing at all. */
