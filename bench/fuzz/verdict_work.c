@@ -14,7 +14,7 @@ static volatile unsigned long long blocks;
 __attribute__((no_sanitize_coverage)) void __sanitizer_cov_trace_pc(void);
 __attribute__((no_sanitize_coverage)) void __sanitizer_cov_trace_pc(void) { blocks++; }
 
-#include "verdict/machine.h"
+#include "verdict/state_machine.h"
 
 static const char *const symbols[] = {
     "[", "]", "{", "}", ",", ":", "\"", "'", "\\", "\xe2\x80\x9c", "\xe2\x80\x9d", "\n", " ", "/", "*", "#", "<", ".", "0", "a", "i", "u",

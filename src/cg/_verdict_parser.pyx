@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True, auto_pickle=False
 """What a model's reply says about the offered labels, by rules R1 to R12 of docs/verdicts.md.
 
-One state machine (verdict/machine.h) reads the bytes as they come, without recursion, in work and memory linear in the
+One state machine (verdict/state_machine.h) reads the bytes as they come, without recursion, in work and memory linear in the
 reply; Python objects are made at the end and for offered labels only.
 """
 from itertools import islice
@@ -15,12 +15,12 @@ from libc.string cimport memchr, memcpy
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
-cdef extern from "verdict/guard.h" nogil:
-    ctypedef int Guard
-    bint guard_take(Guard *g)
-    void guard_give(Guard *g)
+cdef extern from "verdict/try_lock.h" nogil:
+    ctypedef int TryLock
+    bint lock_take(TryLock *lock)
+    void lock_give(TryLock *lock)
 
-cdef extern from "verdict/machine.h" nogil:
+cdef extern from "verdict/state_machine.h" nogil:
     enum: NO_ROW, SCAN_PLAIN, SCAN_VECTOR
     enum Action: KEEP, DROP, REFUSED, UNUSABLE, CONFLICT
     enum How: CLOSED, CUT, BROKEN
@@ -222,7 +222,7 @@ cdef object view(object reply, const char **start, Py_ssize_t *size):
 cdef class Parser:
     """Bytes in, codes out: `feed` any pieces of one reply, then `finish` once. One thread at a time."""
     cdef Machine machine
-    cdef Guard guard
+    cdef TryLock lock
     cdef int64_t *labels
     cdef uint8_t *buffer
     cdef size_t room
@@ -246,10 +246,10 @@ cdef class Parser:
         PyMem_RawFree(self.buffer)
 
     cdef int take(self) except -1:
-        if not guard_take(&self.guard):
+        if not lock_take(&self.lock):
             raise RuntimeError("this decoder is at work in another thread")
         if not self.is_open:
-            guard_give(&self.guard)
+            lock_give(&self.lock)
             raise ValueError("this decoder has finished")
         return 0
 
@@ -298,7 +298,7 @@ cdef class Parser:
             self.is_open = False        # a piece is lost, and with it perhaps a veto
             raise
         finally:
-            guard_give(&self.guard)
+            lock_give(&self.lock)
 
     def finish_codes(self):
         """(status, reason, verdicts, drops, counters) in codes; afterwards the decoder takes nothing more."""
@@ -308,7 +308,7 @@ cdef class Parser:
             self.run(NULL, 0, True)
             return judged(&self.machine)
         finally:
-            guard_give(&self.guard)
+            lock_give(&self.lock)
 
     cdef tuple whole(self, object reply):
         """The codes of one complete reply, read where it stands."""

@@ -3,7 +3,7 @@
 #ifndef CG_VERDICT_TOKENS_H
 #define CG_VERDICT_TOKENS_H
 
-#include "verdict/candidate_tree.h"
+#include "verdict/brackets.h"
 
 /* A whole string or word: a key, an element, or a member's value. */
 static inline void scalar(Machine *m, Frame *f, size_t at, size_t end, int is_word) {
@@ -42,7 +42,7 @@ static int step_string(Machine *m, int is_final) {
     }
     const size_t end = m->at;
     m->at += width;
-    scalar(m, top_of(m), m->token + width, end, 0);
+    scalar(m, m->top, m->token + width, end, 0);
     return STEP;
 }
 
@@ -50,7 +50,7 @@ static inline int step_word(Machine *m) {
     const uint8_t *s = m->s;
     while (m->at < m->n && is_word_byte(s[m->at])) m->at++;
     if (m->at == m->n) return MORE;
-    scalar(m, top_of(m), m->token, m->at, 1);
+    scalar(m, m->top, m->token, m->at, 1);
     return STEP;
 }
 
@@ -193,7 +193,7 @@ static void plain_members(Machine *m, Frame *f) {
 
 static int step_token(Machine *m, int is_final) {
     const uint8_t *s = m->s;
-    Frame *f = top_of(m);
+    Frame *f = m->top;
     if (wants_key(f->expect)) {
         plain_members(m, f);
         if (m->mode != BETWEEN_TOKENS) return STEP;

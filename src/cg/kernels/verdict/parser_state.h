@@ -1,9 +1,11 @@
 /* The decoder's state between two bytes: open brackets, the run of bare objects, the flags of the whole reply. */
-#ifndef CG_VERDICT_STATE_H
-#define CG_VERDICT_STATE_H
+#ifndef CG_VERDICT_PARSER_STATE_H
+#define CG_VERDICT_PARSER_STATE_H
 
-#include "verdict/answer.h"
-#include "verdict/scan.h"
+#include "verdict/sequences.h"
+#include "verdict/byte_search.h"
+
+#define NOWHERE ((size_t)-1)
 
 enum { MAX_LEVELS = 64 };
 
@@ -16,10 +18,7 @@ enum Mode { IN_TEXT, IN_REASONING, BETWEEN_TOKENS, IN_DOUBLE, IN_SINGLE, IN_CURL
             IN_BLOCK_COMMENT, GIVEN_UP };
 /* What comes next in the innermost bracket, ordered for the questions below. */
 enum Expect { FIRST_KEY, KEY, MEMBER, FIRST_ITEM, ITEM, AFTER_ITEM, AFTER_BRACKET, COLON, AFTER_MEMBER };
-enum Name { OTHER_NAME, NAME_I, NAME_VERDICT, NAME_NEEDED_BY, NAME_QUOTE };
 enum LabelKind { NO_LABEL, LABEL_NULL, LABEL_INTEGER, LABEL_OTHER, LABEL_DIFFERS };
-enum Need { UNASKED, NEED_NULL, NEED_EMPTY, NEED_NONE, NEED_OTHER };       /* what needed_by says */
-enum Said { UNSAID, SAID_KEEP, SAID_DROP, SAID_OTHER };                    /* what verdict says */
 enum Result { MORE, STEP, DEAD };
 
 static inline int wants_key(int expect) { return expect <= KEY; }
@@ -56,7 +55,7 @@ typedef struct {
     size_t reread;          /* bytes that were read again, in all */
     Frame *frames;          /* [MAX_LEVELS] the open brackets of the candidate, outermost first */
     unsigned depth;         /* how many of those are open */
-    Frame *top;
+    Frame *top;             /* the innermost of them */
     size_t last_string;     /* where the candidate's last string starts, or NOWHERE (R8) */
     Offer offer;
     Run run;
@@ -66,8 +65,6 @@ typedef struct {
     uint8_t has_content;    /* the candidate showed a key of a verdict (R7, R8) */
     uint8_t mode, after_break, broke, gave_up, saw_bracket, saw_verdict, ended_inside, is_out_of_memory;
 } Machine;
-
-static inline Frame *top_of(Machine *m) { return m->top; }
 
 static inline void frame_release(Machine *m, Frame *f) {
     tally_free(&m->offer, f->tally);
@@ -125,34 +122,6 @@ static void forget(Machine *m) {
     claim_drop(&m->offer, &m->best);
     rows_drop(&m->offer, &m->objections);
     m->after_break = m->broke = m->gave_up = m->saw_bracket = m->saw_verdict = 0;
-}
-
-/* R7: only blanks stand before the bracket on its line. */
-static int is_first_on_line(const uint8_t *s, size_t i) {
-    int length;
-    while (i && s[i - 1] != '\n' && s[i - 1] != '\r') {
-        if (!(length = blank_before(s, i))) return 0;
-        i -= (size_t)length;
-    }
-    return 1;
-}
-
-/* R3: an empty array that is an index or a task-list box is no answer. */
-static int is_index_or_box(const uint8_t *s, size_t open, size_t close) {
-    size_t i = open, digits;
-    if (i == 0) return 0;
-    uint8_t c = s[i - 1];
-    if ((lowered(c) >= 'a' && lowered(c) <= 'z') || is_digit(c) || c == '_' || c == ')' || c == ']') return 1;
-    if (close - open != 2 || s[open + 1] != ' ') return 0;
-    while (i && (s[i - 1] == ' ' || s[i - 1] == '\t')) i--;
-    if (i == open || i == 0) return 0;
-    c = s[--i];
-    if (c == '.') {
-        for (digits = i; i && is_digit(s[i - 1]); i--) {}
-        if (digits == i) return 0;
-    } else if (c != '-' && c != '*') return 0;
-    while (i && (s[i - 1] == ' ' || s[i - 1] == '\t')) i--;
-    return i == 0 || s[i - 1] == '\n' || s[i - 1] == '\r';
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* Finding bytes: the next opener in text, the end of a string. Vector paths are chosen at run time and can be forced;
    each gives the same position as the plain loop. */
-#ifndef CG_VERDICT_SCAN_H
-#define CG_VERDICT_SCAN_H
+#ifndef CG_VERDICT_BYTE_SEARCH_H
+#define CG_VERDICT_BYTE_SEARCH_H
 
 #include <stddef.h>
 #include <stdint.h>

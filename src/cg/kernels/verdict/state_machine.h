@@ -1,7 +1,17 @@
-/* The state machine: one byte level, no recursion, resumable at every byte. Each step either moves on, or asks for MORE
-   bytes and stands where it must look again. */
-#ifndef CG_VERDICT_MACHINE_H
-#define CG_VERDICT_MACHINE_H
+/* Reads a reply one byte after the other and keeps what it says about the labels: a state machine without recursion, which
+   can stop at every byte and go on when more come.
+
+   In text it looks for brackets and reasoning tags. A bracket starts a candidate: tokens.h reads its strings, words and signs,
+   and a frame for each open bracket keeps what stands in it (parser_state.h). When a bracket closes, brackets.h hands what it
+   held to the one around it: a verdict object is counted in its array (verdict_objects.h), an array becomes a sequence that
+   may answer (sequences.h). A candidate ends when its outermost bracket closes, when a token does not fit (it broke), when
+   the reply ends (it was cut) or when it nests too deep. Text goes on behind it; if it said nothing, behind its last string's
+   opening quote, or inside of the bracket given up (R8).
+
+   So some bytes are read again. They are counted, and a reply that makes this many times its length of them is given up
+   (parser_state.h): that keeps all work linear. */
+#ifndef CG_VERDICT_STATE_MACHINE_H
+#define CG_VERDICT_STATE_MACHINE_H
 
 #include "verdict/tokens.h"
 

@@ -1,11 +1,11 @@
 /* What a reply claims: sequences of verdicts, the best one so far, and the objections that veto a drop.
    Memory is bounded by the labels on offer: a sequence keeps each label's first mention, objections are linked lists
    through one row a label. */
-#ifndef CG_VERDICT_ANSWER_H
-#define CG_VERDICT_ANSWER_H
+#ifndef CG_VERDICT_SEQUENCES_H
+#define CG_VERDICT_SEQUENCES_H
 
 #include <stdlib.h>
-#include "verdict/text.h"
+#include "verdict/scalars.h"
 
 enum Action { NO_ACTION, KEEP, DROP, REFUSED, UNUSABLE, CONFLICT };
 enum How { CLOSED, CUT, BROKEN, TEMPLATE };
