@@ -346,7 +346,11 @@ def action_of(node):
         return "keep" if said == "keep" else "unusable"
     need = values(node, "needed_by")
     names_none = bool(need) and agree(need, same) and isinstance(need[0], Text) and plain(need[0].text) == "none"
-    return "drop" if names_none or is_unanswered(node) else "refused"
+    if names_none:
+        return "drop"
+    if not is_unanswered(node):
+        return "refused"
+    return "unusable" if any(key not in NAMES for key, _ in node.members) else "drop"
 
 
 def is_usable(objects):

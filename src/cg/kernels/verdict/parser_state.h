@@ -39,7 +39,7 @@ typedef struct {            /* one open bracket */
     Claim best;             /* among the sequences that closed inside */
     Rows objections;
     uint8_t expect, name, label_kind, need, said;
-    uint8_t is_object, is_named, is_verdict, had_object, saw_verdict;
+    uint8_t is_object, is_named, is_verdict, had_object, saw_verdict, has_other_key;
 } Frame;
 
 typedef struct {            /* bare verdict objects in text */
@@ -87,7 +87,7 @@ static inline void frame_push(Machine *m, int is_object) {
     f->expect = is_object ? FIRST_KEY : FIRST_ITEM;
     f->is_object = (uint8_t)is_object;
     f->name = f->label_kind = f->need = f->said = 0;
-    f->is_named = f->is_verdict = f->had_object = f->saw_verdict = 0;
+    f->is_named = f->is_verdict = f->had_object = f->saw_verdict = f->has_other_key = 0;
     f->items = 0;
     f->tally = f->best.tally = NULL;
     f->best.tier = 0;

@@ -90,7 +90,7 @@ static int comma(Machine *m, Frame *f, int width) {
 }
 
 static inline void colon_seen(Machine *m, Frame *f) {
-    if (f->name != OTHER_NAME) f->is_named = m->has_content = 1;
+    if (f->name != OTHER_NAME) f->is_named = m->has_content = 1; else f->has_other_key = 1;
     f->expect = MEMBER;
 }
 

@@ -34,10 +34,12 @@ static void record_value(Machine *m, Frame *f, const Value *v) {
     } else if (f->quote.kind == ABSENT) f->quote = *v;
 }
 
+/* R11. Without an answered criterion a key that is none of the four may be the criterion, misspelt: doubt keeps. */
 static inline int action_of(const Frame *f) {
     if (f->said == SAID_KEEP) return KEEP;
     if (f->said != SAID_DROP) return UNUSABLE;
-    return f->need == NEED_OTHER ? REFUSED : DROP;
+    if (f->need == NEED_OTHER) return REFUSED;
+    return f->need == NEED_NONE || !f->has_other_key ? DROP : UNUSABLE;
 }
 
 /* R11: a complete verdict object that keeps or refuses its label objects to a drop of it, wherever it stands. */
