@@ -48,6 +48,11 @@ typedef struct {            /* bare verdict objects in text */
     uint8_t may_answer;
 } Run;
 
+typedef struct {            /* a reasoning tag (R2) */
+    size_t end;
+    uint8_t is_closing, name, brackets;
+} Tag;
+
 typedef struct {
     const uint8_t *s;       /* the bytes so far; may move between two calls */
     size_t n, at;
@@ -57,6 +62,8 @@ typedef struct {
     unsigned depth;         /* how many of those are open */
     Frame *top;             /* the innermost of them */
     size_t last_string;     /* where the candidate's last string starts, or NOWHERE (R8) */
+    size_t tag_searched;    /* up to here the tag at `at` has no end */
+    Tag reasoning;          /* what opened it */
     Offer offer;
     Run run;
     Claim best;

@@ -13,22 +13,8 @@
 #ifndef CG_VERDICT_STATE_MACHINE_H
 #define CG_VERDICT_STATE_MACHINE_H
 
+#include "verdict/reasoning_tags.h"
 #include "verdict/tokens.h"
-
-enum Tag { NO_TAG, OPENING_TAG, CLOSING_TAG, TAG_UNSURE };
-
-/* The reasoning tag at s[i] == '<' (R2) and its length. */
-static int tag_at(const uint8_t *s, size_t i, size_t n, int is_final, size_t *length) {
-    static const char name[] = "thinking";
-    size_t at = i + 1, k = 0;
-    int is_closing = at < n && s[at] == '/';
-    at += (size_t)is_closing;
-    while (k < 8 && at + k < n && lowered(s[at + k]) == (uint8_t)name[k]) k++;
-    if (at + k == n) return is_final ? NO_TAG : TAG_UNSURE;
-    if (s[at + k] != '>' || (k != 5 && k != 8)) return NO_TAG;
-    *length = at + k + 1 - i;
-    return is_closing ? CLOSING_TAG : OPENING_TAG;
-}
 
 static int open_candidate(Machine *m) {
     int is_object = m->s[m->at] == '{';
@@ -57,34 +43,30 @@ static int step_run_gap(Machine *m, int is_final) {
     return MORE;
 }
 
-static int step_text(Machine *m, int is_final) {
-    size_t length = 0;
-    if (m->run.tally) return step_run_gap(m, is_final);
-    m->at = opener_stop(m->s, m->at, m->n, m->scan_level);
-    if (m->at == m->n) return MORE;
-    if (m->s[m->at] != '<') return open_candidate(m);
-    int tag = tag_at(m->s, m->at, m->n, is_final, &length);
-    if (tag == TAG_UNSURE) return MORE;
-    if (tag == NO_TAG) { m->at++; return STEP; }
-    if (tag == CLOSING_TAG) forget(m);
-    m->at += length;
-    m->mode = tag == CLOSING_TAG ? IN_TEXT : IN_REASONING;
+/* What may be a tag, at m->at in text. */
+static int step_tag(Machine *m, int is_final) {
+    Tag tag;
+    int found = tag_at(m, is_final, &tag);
+    if (found == TAG_UNSURE) return MORE;
+    m->tag_searched = 0;
+    if (found == NO_TAG) {
+        if (m->s[m->at] == '[') return open_candidate(m);
+        m->at++;
+        return STEP;
+    }
+    if (tag.is_closing) forget(m);
+    m->at = tag.end;
+    m->reasoning = tag;
+    m->mode = tag.is_closing ? IN_TEXT : IN_REASONING;
     return STEP;
 }
 
-static int step_reasoning(Machine *m, int is_final) {
-    size_t length = 0;
-    while (m->at < m->n) {
-        const uint8_t *found = (const uint8_t *)memchr(m->s + m->at, '<', m->n - m->at);
-        if (!found) { m->at = m->n; break; }
-        m->at = (size_t)(found - m->s);
-        int tag = tag_at(m->s, m->at, m->n, is_final, &length);
-        if (tag == TAG_UNSURE) return MORE;
-        if (tag == CLOSING_TAG) { m->at += length; m->mode = IN_TEXT; return STEP; }
-        m->at++;
-    }
-    if (is_final) m->ended_inside = 1;
-    return MORE;
+static int step_text(Machine *m, int is_final) {
+    if (m->run.tally) return step_run_gap(m, is_final);
+    const size_t at = m->at = opener_stop(m->s, m->at, m->n, m->scan_level);
+    if (at == m->n) return MORE;
+    if (m->s[at] == '{' || (m->s[at] == '[' && !may_be_square_tag(m->s, at, m->n))) return open_candidate(m);
+    return step_tag(m, is_final);
 }
 
 static inline int step(Machine *m, int is_final) {
