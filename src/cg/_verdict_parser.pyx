@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, auto_pickle=False
 """What a model's reply says about the offered labels, by rules R1 to R12 of docs/verdicts.md.
 
-One state machine (verdict/state_machine.h) reads the bytes as they come, without recursion, in work and memory linear in
-the reply; Python objects are made at the end and for offered labels only.
+One state machine (verdict/state_machine.h) reads the bytes as they come, without recursion, in work and memory linear
+in the reply; Python objects are made at the end and for offered labels only.
 """
 from itertools import islice
 
