@@ -29,17 +29,17 @@ def reply_of(spec: Any) -> bytes:
     return "".join(part["text"] * part.get("repeat", 1) for part in spec["parts"]).encode()
 
 
-@pytest.fixture(params=[0, 1, 2], ids=["plain", "vector", "wide"])
+@pytest.fixture(params=[0, 1], ids=["plain", "vector"])
 def scan(request: pytest.FixtureRequest) -> Any:
     """Every scan path that a processor may have."""
     _verdict_parser.force_scan(request.param)
     yield request.param
-    _verdict_parser.force_scan(2)
+    _verdict_parser.force_scan(1)
 
 
 def test_the_vectors_are_all_here() -> None:
     """An empty folder must not pass for a green one."""
-    assert len(VECTORS) == 71
+    assert len(VECTORS) == 82
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
@@ -74,6 +74,8 @@ TOKENS = st.sampled_from(
     ["[", "]", "{", "}", ",", ":", '"', "'", "\u201c", "\u201d", "\\", "...", "\u2026", "<", "<think>", "</think>", "//", "/*", "*/"]
     + [" #", "\n", " ", '"i":', '"verdict":', '"needed_by":', '"quote":', '"drop"', '"keep"', '"none"', "null", "0", "1", "x"]
     + ["[]", "[ ]", "- [ ]", "[a]", "{x}", '["', "\u00e9", "\u3000", "\uff0c", "\ud800", "\\ud83d", "\x00", "Final:\n", "{'i':0,'verdict':'keep'}"]
+    + ["< think >", "</ think>", '<seed:think a="[1]">', "<thought>", "</thoughts>", "\u25c1think\u25b7", "\u25c1/think\u25b7", "\uff1c", "\uff1e"]
+    + ["[THINK]", "[/THINK]", "[ think", "/", ">", '"needed\\_by":', '"note":']
     + ['{"i":0,"verdict":"drop"}', '{"i":1,"verdict":"drop","needed_by":"a"}', '[{"i":2,"verdict":"drop"}]', "[[[[" * 17]
 )  # fmt: skip
 

@@ -51,7 +51,7 @@ def test_what_stands_between_given_up_brackets_is_read_as_text(
 
 
 def test_rows_of_brackets_read_as_the_slow_decoder_reads_them() -> None:
-    """Long rows have a short way; it must not show, wherever the row is cut."""
+    """However long the row is, and wherever it is cut."""
     for reply in (
         "[" * 300 + "]" * 40,
         '["a",' + "[" * 200 + drop(0) + "]",

@@ -19,6 +19,18 @@ TOKENS = (
     '{"i":0,"needed_by":"none","quote":"","verdict":"drop"}', '{"i":1,"needed_by":"b","quote":"q","verdict":"keep"}',
     '{"i":1,"verdict":"drop"}', '{"i":2,"verdict":"drop","needed_by":"a"}', "{'i':0,'verdict':'keep'}", '{"i":3,"verdict":"drop"}',
     '[{"i":0,"verdict":"drop"},{"i":1,"verdict":"drop"}]', '{"i":0,"i":0,"verdict":"x"}', '{"verdicts":[',
+    "< think >", "</ think>", "<think/>", '<think a="[1]">', "<think ", "<seed:", "<seed:think>", "</seed:thinking>", "<Thoughts>", "</thought>",
+    "<scratchpad>", "</scratchpad >", "analysis", "reasoning>", "</", ">", "/", "\uff1c", "\uff1e", "\uff1c/think\uff1e", "\uff1cthink\uff1e",
+    "\u25c1think\u25b7", "\u25c1/think\u25b7", "\u25c1", "\u25b7", "[THINK]", "[/think ]", "[ THINK", "/THINK]", '"needed\\_by":', '"needed by":',
+    '"neededBy":', '"note":', '{"i":2,"verdict":"drop","needed-by":"a"}', '{"i":0,"verdict":"drop","why":1}',
+)  # fmt: skip
+MISSPELT = (
+    "needed\\_by", "needed-by", "neededBy", "needed by", "needed_by\u200b", " needed_by", "n\u0435eded_by", "need_by", "**needed_by**", "",
+)  # fmt: skip
+TAGS = (
+    ("<think>", "</think>"), ("< Think effort='high' >", "</ think >"), ("<seed:thought>", "</thoughts>"), ("<reasoning>", "</reasoning>"),
+    ("<scratchpad>", "</scratchpad>"), ("\uff1creflection\uff1e", "\uff1c/reflection\uff1e"), ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ("[THINK]", "[/THINK]"), ("<analysis>", "</analysis>"),
 )  # fmt: skip
 BYTES = (b"\xff", b"\xe4\xbd", b"\xed\xa0\x80", b"\xe2\x80", b"\xc2", b"\xf0\x9f\x98", b"\xef\xbb")
 QUOTES = (
@@ -39,6 +51,11 @@ PROSE = (
 def verdict(rng: Random, label: object, drop: bool) -> dict[str, object]:
     need = "none" if drop else rng.choice("abc")
     return {"i": label, "needed_by": need, "quote": rng.choice(QUOTES), "verdict": "drop" if drop else "keep"}
+
+
+def owed(rng: Random, label: object) -> dict[str, object]:
+    """A drop that names an obligation under a key that is none of the four."""
+    return {"i": label, rng.choice(MISSPELT): rng.choice("abc"), "quote": rng.choice(QUOTES), "verdict": "drop"}
 
 
 def written(rng: Random, row: dict[str, object]) -> str:
@@ -143,18 +160,29 @@ def meant(rng: Random) -> tuple[str, list[int], set[int]]:
     labels = list(range(rng.randrange(1, 6)))
     spent = {label for label in labels if rng.random() < 0.5}
     named = [label for label in labels if rng.random() < 0.9]
-    rows = [written(rng, verdict(rng, label, label in spent)) for label in named]
+    opening, closing = rng.choice(TAGS)
+    misspells = rng.random() < 0.2  # an obligation under another key is no drop, but it does not object either
+    rows = [
+        written(rng, owed(rng, label) if misspells and label not in spent else verdict(rng, label, label in spent))
+        for label in named
+    ]
     forged = listed(rng, [written(rng, verdict(rng, label, True)) for label in labels])
     # In JSON spelling a quoted array breaks at its first escaped quote and says nothing; in Python's it would be read.
     quoted = json.dumps(json.dumps([verdict(rng, label, True) for label in labels]))
     before = rng.choice((
-        "", "", rng.choice(PROSE), "<think>" + forged + "</think>\n", "maybe " + forged + "</think>\n", forged + "\nNo, final:\n",
+        "", "", rng.choice(PROSE), opening + forged + closing + "\n", "maybe " + forged + closing + "\n", forged + "\nNo, final:\n",
         "The shape is [" + written(rng, verdict(rng, 0, True)) + ", ...]\n", "A tool wrote " + quoted + ".\n",
     ))  # fmt: skip
+    if misspells and before.startswith(
+        forged
+    ):  # an answer of unusable verdicts alone leaves the word to the draft (R9)
+        before = ""
     # A lone bare object is no answer, so one row is always bracketed.
     answer = listed(rng, rows) if len(rows) > 1 else "[" + ",".join(rows) + "]"
     # A later array replaces the answer (R9), and only a keep or a refusal can object: behind it, a forgery may name
     # what the answer named, but nothing new.
     echo = listed(rng, [written(rng, verdict(rng, label, True)) for label in named])
-    after = rng.choice(("", "\n", "\nThat is all, see [b].", "\n<think>" + forged, "\nIt holds `" + echo + "`."))
+    after = rng.choice(("", "\n", "\nThat is all, see [b].", "\n" + opening + forged, "\nIt holds `" + echo + "`."))
+    if misspells and echo in after:
+        after = ""
     return before + answer + after, labels, spent

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True, auto_pickle=False
 """What a model's reply says about the offered labels, by rules R1 to R12 of docs/verdicts.md.
 
-One state machine (verdict/machine.h) reads the bytes as they come, without recursion, in work and memory linear in the
-reply; Python objects are made at the end and for offered labels only.
+One state machine (verdict/state_machine.h) reads the bytes as they come, without recursion, in work and memory linear
+in the reply; Python objects are made at the end and for offered labels only.
 """
 from itertools import islice
 
@@ -15,13 +15,13 @@ from libc.string cimport memchr, memcpy
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
-cdef extern from "verdict/guard.h" nogil:
-    ctypedef int Guard
-    bint guard_take(Guard *g)
-    void guard_give(Guard *g)
+cdef extern from "verdict/try_lock.h" nogil:
+    ctypedef int TryLock
+    bint lock_take(TryLock *lock)
+    void lock_give(TryLock *lock)
 
-cdef extern from "verdict/machine.h" nogil:
-    enum: NO_ROW, SCAN_PLAIN, SCAN_VECTOR, SCAN_WIDE
+cdef extern from "verdict/state_machine.h" nogil:
+    enum: NO_ROW, SCAN_PLAIN, SCAN_VECTOR
     enum Action: KEEP, DROP, REFUSED, UNUSABLE, CONFLICT
     enum How: CLOSED, CUT, BROKEN
     enum ValueKind: TEXT
@@ -92,14 +92,14 @@ cdef enum:
 cdef enum Reason:
     NO_REASON, WAS_CUT, MALFORMED, EMPTY, NO_JSON, NO_VERDICT, LONE_OBJECT, LIMIT
 
-cdef int scan_level = SCAN_WIDE
+cdef int scan_level = SCAN_VECTOR
 
 
 def force_scan(level: int) -> None:
-    """Use scan path 0 (plain), 1 (16 bytes) or 2 (32 bytes, if the processor has it) in decoders made from now on."""
+    """Use scan path 0 (a byte at a time) or 1 (16 bytes, if the processor has them) in decoders made from now on."""
     global scan_level
-    if not isinstance(level, int) or not 0 <= level <= 2:
-        raise ValueError(f"level {level!r}: 0, 1 or 2")
+    if not isinstance(level, int) or not 0 <= level <= 1:
+        raise ValueError(f"level {level!r}: 0 or 1")
     scan_level = level
 
 
@@ -222,7 +222,7 @@ cdef object view(object reply, const char **start, Py_ssize_t *size):
 cdef class Parser:
     """Bytes in, codes out: `feed` any pieces of one reply, then `finish` once. One thread at a time."""
     cdef Machine machine
-    cdef Guard guard
+    cdef TryLock lock
     cdef int64_t *labels
     cdef uint8_t *buffer
     cdef size_t room
@@ -246,10 +246,10 @@ cdef class Parser:
         PyMem_RawFree(self.buffer)
 
     cdef int take(self) except -1:
-        if not guard_take(&self.guard):
+        if not lock_take(&self.lock):
             raise RuntimeError("this decoder is at work in another thread")
         if not self.is_open:
-            guard_give(&self.guard)
+            lock_give(&self.lock)
             raise ValueError("this decoder has finished")
         return 0
 
@@ -298,7 +298,7 @@ cdef class Parser:
             self.is_open = False        # a piece is lost, and with it perhaps a veto
             raise
         finally:
-            guard_give(&self.guard)
+            lock_give(&self.lock)
 
     def finish_codes(self):
         """(status, reason, verdicts, drops, counters) in codes; afterwards the decoder takes nothing more."""
@@ -308,7 +308,7 @@ cdef class Parser:
             self.run(NULL, 0, True)
             return judged(&self.machine)
         finally:
-            guard_give(&self.guard)
+            lock_give(&self.lock)
 
     cdef tuple whole(self, object reply):
         """The codes of one complete reply, read where it stands."""

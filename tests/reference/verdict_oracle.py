@@ -17,8 +17,32 @@ WORD = re.compile(r"[A-Za-z0-9_$.+-]+")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 INTEGER = re.compile(r"(-?(?:0|[1-9][0-9]*))(?:\.0)?")
 PLAIN_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-OPENING_TAG = re.compile(r"<think(?:ing)?>", re.IGNORECASE | re.ASCII)
-CLOSING_TAG = re.compile(r"</think(?:ing)?>", re.IGNORECASE | re.ASCII)
+# R2: kind, then the names that are of that kind
+KINDS = {
+    "think": "think(?:ing)?",
+    "thought": "thoughts?",
+    "reasoning": "reasoning",
+    "reflection": "reflection",
+    "scratchpad": "scratchpad",
+    "analysis": "analysis",
+}
+TAG_BLANKS = f"[{BLANKS}]{{0,16}}"
+PREFIX = "(?:[A-Za-z0-9_.-]{1,32}:)?"
+
+
+def tags_of(opening, closing):
+    """(kind, tag) for each name between these brackets; a tag's group `end` is a slash in closing tags."""
+    start = f"{re.escape(opening)}{TAG_BLANKS}(?P<end>/{TAG_BLANKS})?"
+    if opening == "[":
+        return [(("think", "["), re.compile(f"{start}think{TAG_BLANKS}]", re.IGNORECASE | re.ASCII))]
+    rest = f"(?:[{BLANKS}/][^{opening}{closing}]*)?{closing}"
+    return [
+        ((kind, opening), re.compile(f"{start}{PREFIX}(?:{names}){rest}", re.IGNORECASE | re.ASCII))
+        for kind, names in KINDS.items()
+    ]
+
+
+TAGS = {opening: tags_of(opening, closing) for opening, closing in ("<>", "\uff1c\uff1e", "\u25c1\u25b7", "[]")}
 TASK_BOX = re.compile(r"(?:^|[\n\r])[ \t]*(?:[-*]|[0-9]+\.)[ \t]+$")
 SHOWS = ("verdict", "needed_by", "quote")  # R4
 NAMES = (*SHOWS, "i")
@@ -346,11 +370,33 @@ def action_of(node):
         return "keep" if said == "keep" else "unusable"
     need = values(node, "needed_by")
     names_none = bool(need) and agree(need, same) and isinstance(need[0], Text) and plain(need[0].text) == "none"
-    return "drop" if names_none or is_unanswered(node) else "refused"
+    if names_none:
+        return "drop"
+    if not is_unanswered(node):
+        return "refused"
+    return "unusable" if any(key not in NAMES for key, _ in node.members) else "drop"
 
 
 def is_usable(objects):
     return any(action_of(node) != "unusable" for node in objects)
+
+
+def tag_at(text, at):
+    """(kind, match) of the reasoning tag that starts here, or None."""
+    for kind, pattern in TAGS.get(text[at], ()):
+        if tag := pattern.match(text, at):
+            return kind, tag
+    return None
+
+
+def closing_tag(text, at, kind):
+    """Where the next closing tag of this kind ends, or None."""
+    while (at := text.find(kind[1], at)) >= 0:
+        found = tag_at(text, at)
+        if found and found[0] == kind and found[1]["end"]:
+            return found[1].end()
+        at += 1
+    return None
 
 
 class Reply:
@@ -371,14 +417,16 @@ class Reply:
         at = 0
         while at < len(self.text):
             char = self.text[at]
-            if char == "<" and (tag := OPENING_TAG.match(self.text, at)):
-                self.end_run("closed")
-                end = CLOSING_TAG.search(self.text, tag.end())
-                self.ended_inside = self.ended_inside or end is None
-                at = end.end() if end else len(self.text)
-            elif char == "<" and (tag := CLOSING_TAG.match(self.text, at)):
-                self.forget()
-                at = tag.end()
+            if found := tag_at(self.text, at):
+                kind, tag = found
+                if tag["end"]:
+                    self.forget()
+                    at = tag.end()
+                else:
+                    self.end_run("closed")
+                    end = closing_tag(self.text, tag.end(), kind)
+                    self.ended_inside = self.ended_inside or end is None
+                    at = len(self.text) if end is None else end
             elif char in "[{":
                 self.saw_bracket = True
                 at = self.candidate(at)

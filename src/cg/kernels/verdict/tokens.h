@@ -3,15 +3,15 @@
 #ifndef CG_VERDICT_TOKENS_H
 #define CG_VERDICT_TOKENS_H
 
-#include "verdict/too_deep.h"
+#include "verdict/brackets.h"
 
 /* A whole string or word: a key, an element, or a member's value. */
-static inline void scalar(Machine *m, Frame *f, size_t at, size_t end, uint8_t kind) {
+static inline void scalar(Machine *m, Frame *f, size_t at, size_t end, int is_word) {
     if (wants_key(f->expect)) {
         f->name = (uint8_t)name_of(m->s, at, end);
         f->expect = COLON;
     } else if (f->is_object) {
-        Value v = {at, end, kind};
+        Value v = {at, end, is_word ? word_kind(m->s + at, end - at) : TEXT};
         record_value(m, f, &v);
         f->expect = AFTER_MEMBER;
     } else {
@@ -21,49 +21,61 @@ static inline void scalar(Machine *m, Frame *f, size_t at, size_t end, uint8_t k
     m->mode = BETWEEN_TOKENS;
 }
 
+/* To the end of the string. Only U+201D is escaped as a whole; behind other backslashes the first byte tells enough. */
 static int step_string(Machine *m, int is_final) {
-    const size_t width = m->mode == IN_CURLY ? 3 : 1, from = m->token + width;
-    size_t end;
-    if (m->mode == IN_CURLY) {
-        end = curly_stop(m, m->at, is_final);
-        if (end == m->n) { m->at = m->curly.end; return MORE; }
-    } else {
-        const uint8_t quote = m->mode == IN_DOUBLE ? '"' : '\'';
-        m->at = end = straight_stop(m, m->at, quote, is_final);
-        if (end == m->n || m->s[end] != quote) return MORE;
+    const uint8_t *s = m->s;
+    const int is_curly = m->mode == IN_CURLY;
+    const uint8_t quote = is_curly ? 0xE2 : s[m->token];
+    const size_t width = is_curly ? 3 : 1;
+    for (;;) {
+        size_t i = m->at = string_stop(s, m->at, m->n, quote, m->scan_level), left = m->n - i;
+        if (left == 0) return MORE;
+        if (s[i] == '\\') {
+            if (left == 1 || (left < 4 && s[i + 1] == 0xE2 && !is_final)) return MORE;
+            if (left >= 4 && is_three(s + i + 1, 0xE2, 0x80, 0x9D)) m->at += 4;
+            else m->at += s[i + 1] < 0x80 ? 2 : 1;
+        } else {
+            if (left < width) return MORE;
+            if (!is_curly || is_three(s + i, 0xE2, 0x80, 0x9D)) break;
+            m->at++;
+        }
     }
-    m->at = end + width;
-    scalar(m, top_of(m), from, end, TEXT);
+    const size_t end = m->at;
+    m->at += width;
+    scalar(m, m->top, m->token + width, end, 0);
     return STEP;
 }
 
-static int step_word(Machine *m) {
+static inline int step_word(Machine *m) {
     const uint8_t *s = m->s;
     while (m->at < m->n && is_word_byte(s[m->at])) m->at++;
     if (m->at == m->n) return MORE;
-    scalar(m, top_of(m), m->token, m->at, word_kind(s + m->token, m->at - m->token));
+    scalar(m, m->top, m->token, m->at, 1);
     return STEP;
 }
 
 static int step_line_comment(Machine *m) {
-    m->at = line_stop(m, m->at);
+    while (m->at < m->n && m->s[m->at] != '\n' && m->s[m->at] != '\r') m->at++;
     if (m->at == m->n) return MORE;
     m->mode = BETWEEN_TOKENS;
     return STEP;
 }
 
 static int step_block_comment(Machine *m) {
-    size_t end = block_stop(m, m->at);
-    m->at = m->block.end;
-    if (end == m->n) return MORE;
-    m->at = end + 2;
+    for (;; m->at++) {
+        const uint8_t *found = (const uint8_t *)memchr(m->s + m->at, '*', m->n - m->at);
+        m->at = found ? (size_t)(found - m->s) : m->n;
+        if (m->n - m->at < 2) return MORE;
+        if (m->s[m->at + 1] == '/') break;
+    }
+    m->at += 2;
     m->mode = BETWEEN_TOKENS;
     return STEP;
 }
 
 static int open_string(Machine *m, Frame *f, int mode, int width) {
-    if (!wants_value(f->expect) && !wants_key(f->expect)) return broken(m, BROKEN);
-    m->token = m->open.last_string = m->at;
+    if (!wants_scalar(f->expect)) return broken(m, BROKEN);
+    m->token = m->last_string = m->at;
     m->at += (size_t)width;
     m->mode = (uint8_t)mode;
     return STEP;
@@ -77,17 +89,14 @@ static int comma(Machine *m, Frame *f, int width) {
     return STEP;
 }
 
-static inline void colon_seen(Machine *m, Frame *f, size_t at) {
-    if (f->name != OTHER_NAME) {
-        f->is_named = 1;
-        m->open.last_content = at;
-    }
+static inline void colon_seen(Machine *m, Frame *f) {
+    if (f->name != OTHER_NAME) f->is_named = m->has_content = 1; else f->has_other_key = 1;
     f->expect = MEMBER;
 }
 
 static int colon(Machine *m, Frame *f, int width) {
     if (f->expect != COLON) return broken(m, BROKEN);
-    colon_seen(m, f, m->at);
+    colon_seen(m, f);
     m->at += (size_t)width;
     return STEP;
 }
@@ -96,9 +105,8 @@ static int open_bracket(Machine *m, Frame *f, int is_object) {
     if (!wants_value(f->expect) && f->expect != AFTER_BRACKET) return broken(m, BROKEN);
     if (f->is_object) f->is_verdict |= f->name > NAME_I;      /* R4: a value that is neither null nor empty */
     else f->had_object |= (uint8_t)is_object;
-    if (m->open.depth == MAX_LEVELS) return too_deep(m);
+    if (m->depth == MAX_LEVELS) return too_deep(m);
     frame_push(m, is_object);
-    m->at++;
     return STEP;
 }
 
@@ -118,7 +126,7 @@ static int step_wide_token(Machine *m, Frame *f, int is_final) {
     if (is_three(s, 0xE2, 0x80, 0x9C) || is_three(s, 0xE2, 0x80, 0x9D)) return open_string(m, f, IN_CURLY, 3);
     if (is_three(s, 0xEF, 0xBC, 0x8C)) return comma(m, f, 3);
     if (is_three(s, 0xEF, 0xBC, 0x9A)) return colon(m, f, 3);
-    if (is_three(s, 0xE2, 0x80, 0xA6) && (wants_value(f->expect) || wants_key(f->expect))) return broken(m, TEMPLATE);
+    if (is_three(s, 0xE2, 0x80, 0xA6) && wants_scalar(f->expect)) return broken(m, TEMPLATE);
     return broken(m, BROKEN);
 }
 
@@ -126,7 +134,7 @@ static int step_wide_token(Machine *m, Frame *f, int is_final) {
 static int open_word(Machine *m, Frame *f, int is_final) {
     const uint8_t *s = m->s;
     size_t left = m->n - m->at;
-    if (!wants_value(f->expect) && !wants_key(f->expect)) return broken(m, BROKEN);
+    if (!wants_scalar(f->expect)) return broken(m, BROKEN);
     if (s[m->at] == '.') {
         if (left < 3 && !is_final && s[m->n - 1] == '.') return MORE;
         if (left >= 3 && s[m->at + 1] == '.' && s[m->at + 2] == '.') return broken(m, TEMPLATE);
@@ -150,14 +158,14 @@ static void plain_members(Machine *m, Frame *f) {
         end = string_stop(s, i + 1, n, '"', level);
         if (end + 1 >= n || s[end] != '"' || s[end + 1] != ':') return;
         f->name = (uint8_t)name_of(s, i + 1, end);
-        m->open.last_string = i;
-        colon_seen(m, f, end + 1);
+        m->last_string = i;
+        colon_seen(m, f);
         for (i = end + 2; i < n && is_ascii_blank(s[i]); i++) {}
         m->at = i;
         if (i >= n) return;
         Value v = {i, i, TEXT};
         if (s[i] == '"') {
-            m->token = m->open.last_string = i;
+            m->token = m->last_string = i;
             m->mode = IN_DOUBLE;
             for (end = i + 1; (end = string_stop(s, end, n, '"', level)) < n && s[end] == '\\'; end += 2) {
                 if (end + 1 == n || s[end + 1] >= 0x80) { m->at = end; return; }
@@ -185,7 +193,7 @@ static void plain_members(Machine *m, Frame *f) {
 
 static int step_token(Machine *m, int is_final) {
     const uint8_t *s = m->s;
-    Frame *f = top_of(m);
+    Frame *f = m->top;
     if (wants_key(f->expect)) {
         plain_members(m, f);
         if (m->mode != BETWEEN_TOKENS) return STEP;
@@ -202,7 +210,7 @@ static int step_token(Machine *m, int is_final) {
     case ':': return colon(m, f, 1);
     case '[': case '{': return open_bracket(m, f, c == '{');
     case ']': case '}': return close_bracket(m, f, c == '}');
-    case '<': return broken(m, wants_value(f->expect) || wants_key(f->expect) ? TEMPLATE : BROKEN);
+    case '<': return broken(m, wants_scalar(f->expect) ? TEMPLATE : BROKEN);
     case '#':
         if (!blank_before(s, m->at)) return broken(m, BROKEN);
         m->mode = IN_LINE_COMMENT;

@@ -1,6 +1,6 @@
-"""A candidate that says nothing takes a short way through the decoder: every turn of it at which a wrong one would drop.
+"""Candidates that say nothing, and those that nearly do: every turn at which a wrong one would drop.
 
-Most replies here hold a drop, and near it what the short way has to leave as it is: an objection, a later answer, a break.
+Most replies here hold a drop, and near it what must stay as it is: an objection, a later answer, a break.
 """
 
 import pytest
@@ -36,7 +36,7 @@ def reads_as_the_slow_decoder(reply: str) -> tuple[str, str | None, tuple[int, .
         pytest.param('{i:1,x:"\n' + ARRAY + '\n" y', "unparseable", "malformed", id="a string behind a name"),
     ],
 )
-def test_a_name_of_a_verdict_ends_the_short_way(reply: str, status: str, reason: str | None) -> None:
+def test_a_candidate_that_names_a_verdict_is_content(reply: str, status: str, reason: str | None) -> None:
     """What was shown counts as a template takes back the run before it, as a break bars what may stand in a string."""
     assert reads_as_the_slow_decoder(reply) == (status, reason, ())
 

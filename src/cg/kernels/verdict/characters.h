@@ -1,52 +1,33 @@
-/* Characters and the values they spell: blanks, escapes, what a word or string means. Offsets, never pointers, leave here,
-   because the reply's buffer may move between two pieces. */
-#ifndef CG_VERDICT_TEXT_H
-#define CG_VERDICT_TEXT_H
+/* Bytes and characters: blanks, UTF-8, escapes (R1, R5). */
+#ifndef CG_VERDICT_CHARACTERS_H
+#define CG_VERDICT_CHARACTERS_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define NOWHERE ((size_t)-1)
 #define REPLACEMENT 0xFFFDu
 
-enum ValueKind { ABSENT, IS_NULL, BOOLEAN, NUMBER, TEXT, CONTAINER };
+enum ByteClass { OTHER_BYTE, BLANK_BYTE, WORD_BYTE };
 
-typedef struct {
-    size_t at, end;     /* a string's inside or a word, as written */
-    uint8_t kind;
-} Value;
-
-/* What a byte can be the start of between two tokens; the first two make words. */
-enum ByteClass { BYTE_WORD, BYTE_DOT, BYTE_BLANK, BYTE_QUOTE, BYTE_OPENER, BYTE_CLOSER, BYTE_COMMA, BYTE_COLON, BYTE_SLASH,
-                 BYTE_HASH, BYTE_WIDE, BYTE_ALIEN };
-
-static const uint8_t byte_class[256] = {     /* a row for sixteen bytes */
-    11, 11, 11, 11, 11, 11, 11, 11, 11, 2, 2, 2, 2, 2, 11, 11,
-    11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11,
-    2, 11, 3, 9, 0, 11, 11, 3, 11, 11, 11, 0, 6, 0, 1, 8,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 11, 11, 11, 11, 11,
-    11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 11, 5, 11, 0,
-    11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 11, 5, 11, 11,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
-    10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10
+static const uint8_t byte_class[256] = {     /* a row for sixteen bytes; none past ASCII is a blank or part of a word alone */
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 2, 0, 2, 2, 0,
+    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0,
+    0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 2,
+    0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0
 };
 
-static inline int is_ascii_blank(uint8_t c) { return byte_class[c] == BYTE_BLANK; }
+static inline int is_ascii_blank(uint8_t c) { return byte_class[c] == BLANK_BYTE; }
 
 static inline int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
 static inline uint8_t lowered(uint8_t c) { return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c; }
 
-static inline int is_word_byte(uint8_t c) { return byte_class[c] <= BYTE_DOT; }
+static inline int is_word_byte(uint8_t c) { return byte_class[c] == WORD_BYTE; }
 
 static inline int is_three(const uint8_t *s, uint8_t a, uint8_t b, uint8_t c) { return s[0] == a && s[1] == b && s[2] == c; }
 
@@ -160,62 +141,6 @@ static size_t unescape(const uint8_t *s, size_t at, size_t end, uint8_t *out) {
         }
     }
     return k;
-}
-
-/* What the trimmed text spells, ASCII letters lowered, in at most `room` bytes; -1 if it is longer or not ASCII. */
-static int trimmed(const uint8_t *s, size_t at, size_t end, char *out, int room) {
-    int k = 0, gap = 0;
-    while (at < end) {
-        uint32_t c = char_next(s, &at, end);
-        if (is_blank_char(c)) { gap = k > 0; continue; }
-        if (gap || c >= 0x80 || k == room) return -1;
-        out[k++] = (char)lowered((uint8_t)c);
-    }
-    return k;
-}
-
-static inline int spells(const char *text, int length, const char *word) {
-    return length == (int)strlen(word) && memcmp(text, word, (size_t)length) == 0;
-}
-
-/* The four bytes at s as one word, ASCII letters lowered: equal for equal spellings of a four-letter name. */
-static inline uint32_t four(const uint8_t *s) {
-    uint32_t word;
-    memcpy(&word, s, 4);
-    return word | 0x20202020u;
-}
-
-/* Length of the JSON number at the start of s, 0 if there is none; *plain: digits with a sign at most. */
-static size_t number_length(const uint8_t *s, size_t n, int *plain) {
-    size_t i = n && s[0] == '-', start = i;
-    *plain = 1;
-    while (i < n && is_digit(s[i])) i++;
-    if (i == start || (s[start] == '0' && i - start > 1)) return 0;
-    if (i + 1 < n && s[i] == '.' && is_digit(s[i + 1])) {
-        *plain = 0;
-        for (i++; i < n && is_digit(s[i]); i++) {}
-    }
-    if (i + 1 < n && lowered(s[i]) == 'e') {
-        size_t k = i + 1 + (s[i + 1] == '+' || s[i + 1] == '-');
-        if (k < n && is_digit(s[k])) {
-            *plain = 0;
-            for (i = k; i < n && is_digit(s[i]); i++) {}
-        }
-    }
-    return i;
-}
-
-/* Null, truth value, number or text: what a bare word means. */
-static uint8_t word_kind(const uint8_t *s, size_t n) {
-    int plain;
-    if (is_digit(s[0]) || s[0] == '-') return number_length(s, n, &plain) == n ? NUMBER : TEXT;
-    if ((n == 4 && (!memcmp(s, "null", 4) || !memcmp(s, "None", 4))) || (n == 9 && !memcmp(s, "undefined", 9))) return IS_NULL;
-    if (n == 4 || n == 5) {
-        char low[5];
-        for (size_t k = 0; k < n; k++) low[k] = (char)lowered(s[k]);
-        if (!memcmp(low, n == 4 ? "true" : "false", n)) return BOOLEAN;
-    }
-    return TEXT;
 }
 
 #endif

@@ -1,11 +1,11 @@
 /* What a reply claims: sequences of verdicts, the best one so far, and the objections that veto a drop.
    Memory is bounded by the labels on offer: a sequence keeps each label's first mention, objections are linked lists
    through one row a label. */
-#ifndef CG_VERDICT_ANSWER_H
-#define CG_VERDICT_ANSWER_H
+#ifndef CG_VERDICT_SEQUENCES_H
+#define CG_VERDICT_SEQUENCES_H
 
 #include <stdlib.h>
-#include "verdict/text.h"
+#include "verdict/scalars.h"
 
 enum Action { NO_ACTION, KEEP, DROP, REFUSED, UNUSABLE, CONFLICT };
 enum How { CLOSED, CUT, BROKEN, TEMPLATE };
@@ -57,14 +57,13 @@ static uint32_t row_of(const Offer *o, int64_t label) {
     return o->label[low] == label ? low : NO_ROW;
 }
 
-/* A row that is listed already stands in a list that lives at least as long as `rows`; 1 if this one is new. */
-static inline int rows_add(Offer *o, Rows *rows, uint32_t row) {
-    if (o->listed[row]) return 0;
+/* A row that is listed already stands in a list that lives at least as long as `rows`. */
+static inline void rows_add(Offer *o, Rows *rows, uint32_t row) {
+    if (o->listed[row]) return;
     o->listed[row] = 1;
     o->next[row] = rows->head;
     if (rows->head == NO_ROW) rows->tail = row;
     rows->head = row;
-    return 1;
 }
 
 static inline void rows_move(Offer *o, Rows *to, Rows *from) {
