@@ -4,9 +4,11 @@ Each test names its full number, which CG_LONG=1 draws; HYPOTHESIS_PROFILE=sanit
 tenth, as a sanitized build is many times slower.
 """
 
+import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,10 @@ def pytest_collection_modifyitems(items: "list[pytest.Item]") -> None:
         if DIVISOR > 1 and asked is not None:
             fewer = settings(asked, max_examples=max(1, asked.max_examples // DIVISOR))
             test._hypothesis_internal_use_settings = fewer
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _leaks_stay_in_their_file() -> Iterator[None]:
+    """What a file's tests left open is noticed there, not wherever the collector happens to run next."""
+    yield
+    gc.collect()

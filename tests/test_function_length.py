@@ -10,9 +10,6 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "cg"
 LONGEST = 50  # lines, from the one that names the function to its last
 
-# Functions that are longer and wait for their turn; one that has become short enough must leave the list.
-KNOWN = {"kernels/verdict/idle.h: past_idle"}
-
 CYTHON = re.compile(r"\s*(?:def|cdef|cpdef)\b[^=(]*?(\w+)\(")
 C_NAME = re.compile(r"(\w+)\s*\(")
 C_ATTRIBUTE = re.compile(r"(?s)__attribute__\s*\(\(.*?\)\)(?=\s)")
@@ -76,11 +73,7 @@ def long_functions() -> set[str]:
 
 
 def test_no_function_is_longer_than_fifty_lines() -> None:
-    assert long_functions() - KNOWN == set()
-
-
-def test_what_is_short_enough_has_left_the_list() -> None:
-    assert KNOWN - long_functions() == set()
+    assert long_functions() == set()
 
 
 BODY = "".join(f"    x = {i};\n" for i in range(60))

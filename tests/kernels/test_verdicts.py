@@ -16,7 +16,7 @@ from verdict_replies import drop, drops, in_pieces
 from cg import _verdict_parser
 from cg.verdicts import decode
 
-VECTORS = sorted((Path(__file__).parent / "data" / "verdicts").glob("*.json"))
+VECTORS = sorted((Path(__file__).parents[1] / "data" / "verdicts").glob("*.json"))
 # Ends tried a vector: the slow decoder takes a second for one of three thousand brackets.
 CUTS = 60 if os.environ.get("CG_LONG") == "1" else 4 if os.environ.get("HYPOTHESIS_PROFILE") == "sanitize" else 15
 

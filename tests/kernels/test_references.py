@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cg.references import items
 
-SESSIONS = Path(__file__).parent / "data" / "transcripts"
+SESSIONS = Path(__file__).parents[1] / "data" / "transcripts"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cg.bodies import Scan, Stopped, TextToken, is_string_token, is_value
 from cg.sweep.body.transcript import ToolText, Unreadable, read
 
-WIRE = Path(__file__).parent / "data" / "wire"
+WIRE = Path(__file__).parents[1] / "data" / "wire"
 WAYS = (0, 1, 2)  # the best instructions, none, those of every such processor
 TURNS = sorted(WIRE.glob("*/turn_*.json"))
 

@@ -9,7 +9,7 @@ import shape_oracle
 
 from cg.shape import Kind, describe
 
-PAGE = Path(__file__).parents[1] / "docs" / "shape.md"
+PAGE = Path(__file__).parents[2] / "docs" / "shape.md"
 CASE = re.compile(r"^(Example|Counter-example): `(\w+)`\n\n```(text|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cg.bodies import Scan, Stopped
 from cg.sweep.body.transcript import ToolText
 
-WIRE = Path(__file__).parent / "data" / "wire"
+WIRE = Path(__file__).parents[1] / "data" / "wire"
 SESSIONS = sorted(folder for folder in WIRE.iterdir() if folder.is_dir())
 
 
