@@ -349,7 +349,7 @@ def test_a_forked_child_has_a_sweep_of_its_own(tmp_path: Path) -> None:
 
 
 FORK = """
-import os, sys
+import os, sys, time
 sys.path[:0] = %(paths)r
 import httpx2
 from carried import HEADERS, upstream
@@ -365,7 +365,12 @@ with upstream([{"text": "."}] * 9) as up:
     child = os.fork()
     if not child:
         try:
-            ok = post() == 200 and transport.stats()["requests"] == {"messages": {"200": 1}}
+            status, end = post(), time.monotonic() + 60
+            # Counted once the loop's thread has closed the reply, which may be after the client has read it.
+            while (requests := transport.stats()["requests"]) != {"messages": {"200": 1}} and time.monotonic() < end:
+                time.sleep(0.01)
+            ok = status == 200 and requests == {"messages": {"200": 1}}
+            print("child saw", status, requests, file=sys.stderr, flush=True)
         except BaseException as error:
             print(repr(error), file=sys.stderr, flush=True)
             os._exit(2)
