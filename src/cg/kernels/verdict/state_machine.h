@@ -16,7 +16,7 @@
 #include "verdict/reasoning_tags.h"
 #include "verdict/tokens.h"
 
-static int open_candidate(Machine *m) {
+static inline int open_candidate(Machine *m) {
     int is_object = m->s[m->at] == '{';
     m->saw_bracket = 1;
     if (!is_object) run_end(m, CLOSED);
@@ -61,7 +61,7 @@ static int step_tag(Machine *m, int is_final) {
     return STEP;
 }
 
-static int step_text(Machine *m, int is_final) {
+static inline int step_text(Machine *m, int is_final) {
     if (m->run.tally) return step_run_gap(m, is_final);
     const size_t at = m->at = opener_stop(m->s, m->at, m->n, m->scan_level);
     if (at == m->n) return MORE;
