@@ -4,10 +4,10 @@ import asyncio
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from cg.shape import content_key
 from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
@@ -21,9 +21,8 @@ from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
 from cg.sweep.core.outcome import Abandoned, Gap, Swept, always, ignored
 from cg.sweep.core.policy import Core, Turn, ratio, untouched
 from cg.sweep.counters import Decline, Event
-from cg.sweep.effects import Answer, Ask, Declare, Failure, Fetch, Freeze, Put, Recall, Steps, Want
+from cg.sweep.effects import Ask, Asker, AsyncAsker, Declare, Failure, Fetch, Freeze, Put, Steps, Want
 from cg.sweep.judging.adjudication import Asked
-from cg.sweep.judging.asker import Asker
 from cg.sweep.ledger import AskRow, Reason, TurnReport, ask_row, legs_usd
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError, stands
@@ -35,14 +34,6 @@ REMEMBERED_THREADS = 256  # last known states, for a store that stops answering 
 # Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
 REFUSED = content_key("the provider refuses the declaration of cg_expand")
 NOBODY = Failure("no asker", asker=False)
-
-
-class AsyncAsker(Protocol):
-    """An asker for an event loop."""
-
-    def ask(self, body: bytes, timeout_s: float) -> Awaitable[Answer | Failure]:
-        """The reply's text with its usage, or why there is none."""
-        ...
 
 
 class Sweep:
@@ -122,23 +113,6 @@ class Sweep:
         return Swept.of(
             untouched(transcript, Reason.BYPASSED) if refused else self.core.counted_form(transcript, state, now)
         )
-
-    async def process_async(
-        self, body: bytes, thread: str, now: float, *, asker: AsyncAsker | None = None, settled: Settled | None = None
-    ) -> Swept:
-        """As `process`; the store works in threads, the asker on the event loop."""
-        moment(now)
-        try:
-            transcript = await asyncio.to_thread(self.read, body)
-        except Unreadable:
-            return await asyncio.to_thread(self.passed, body, thread, Reason.UNREADABLE)
-        try:
-            state = await asyncio.to_thread(self.state, thread)
-            sent = await asyncio.to_thread(self._sent, thread, state, transcript, now)
-            turn = await self._drive_async(self.core.turn(transcript, state, now, sent=sent), thread, now, asker)
-            return await asyncio.to_thread(self._finish, thread, turn, now, settled)
-        except Exception as error:
-            return await asyncio.to_thread(self._fail_open, transcript, thread, error)
 
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
@@ -299,8 +273,6 @@ class Sweep:
                 return declaration
             case Fetch():
                 return self._store.fetch(thread, want.key)
-            case Recall():
-                return tuple(self._store.payloads(thread))
             case _:
                 raise TypeError(f"not a want of the store: {type(want).__name__}")
 

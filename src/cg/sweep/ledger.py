@@ -85,12 +85,6 @@ class AskRow:
     dropped: int  # drops that stood
     outcome: AskOutcome
 
-    @property
-    def fresh_share(self) -> float | None:
-        """Share of the input that was neither read nor written: large when an ask does not ride on the cache."""
-        total = self.usage.fresh + self.usage.read + self.usage.write_5m + self.usage.write_1h
-        return self.usage.fresh / total if total else None
-
     def describe(self) -> str:
         """One line: what was judged and what came of it."""
         became = f"{self.dropped} became drops" if self.dropped else "none became a drop"

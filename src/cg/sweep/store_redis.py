@@ -26,7 +26,6 @@ from cg.sweep.storage.redis.records import (
     clock_text,
     declaration_value,
     identity_field,
-    number_of,
     payload_content,
     payload_meta,
     pending_value,
@@ -167,12 +166,6 @@ class RedisStore:
 
     def missing(self, thread: str) -> frozenset[Identity]:
         return self.load(thread).missing
-
-    def payloads(self, thread: str) -> Iterator[Payload]:
-        with self._link.client() as client:
-            metas = client.hgetall(self._link.namespace + "p:" + thread_id(thread))
-            names = sorted(metas, key=lambda name: number_of(metas[name]))
-        return self._fetched(thread, names)
 
     def _fetched(self, thread: str, names: Sequence[bytes]) -> Iterator[Payload]:
         for name in names:  # one at a time: together they may be more than there is memory

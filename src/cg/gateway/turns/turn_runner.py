@@ -25,7 +25,7 @@ from cg.sweep.body.transcript import Transcript, Unreadable
 from cg.sweep.config import Config
 from cg.sweep.core.outcome import Gap, Swept
 from cg.sweep.drivers import Sweep
-from cg.sweep.judging.asker import Asker
+from cg.sweep.effects import Asker
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 

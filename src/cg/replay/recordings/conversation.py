@@ -17,7 +17,7 @@ from cg.replay.recordings.blocks import (
     text_block,
 )
 from cg.replay.recordings.recording import Step, Tally
-from cg.sweep.judging.asker import usage_of
+from cg.sweep.values import usage_of
 
 START = 1_700_000_000.0  # when a session began whose log has no dates
 LATEST = (

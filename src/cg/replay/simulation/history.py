@@ -134,13 +134,6 @@ class Line:
         """The request as the client sends it."""
         return body(self.frame, self._texts, ttl_s=self.ttl_s)
 
-    def sent_body(self) -> bytes:
-        """The request as it leaves."""
-        messages = list(self.sent)
-        if self.spare is not None:
-            messages[self.spare[0]] = self.spare[1]
-        return body(replace(self.frame, tools=self._tools()), messages, ttl_s=self.ttl_s)
-
     def outputs(self, first: int = 0) -> Iterable[Output]:
         """The tool outputs of the history from message `first` on, in order."""
         return (output for n in range(first, len(self.messages)) for output in self.messages[n].outputs)

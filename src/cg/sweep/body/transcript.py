@@ -22,7 +22,6 @@ __all__ = [
     "ToolUse",
     "Transcript",
     "Unreadable",
-    "extends",
     "read",
     "read_sent",
 ]
@@ -115,13 +114,6 @@ class Transcript:
         """Role of the last message; None if there is none."""
         return self.roles[-1] if self.roles else None
 
-    @property
-    def messages_end(self) -> int:
-        """Position behind the messages array in the body."""
-        span = self.member("messages")
-        assert span is not None  # `read` refuses a body without
-        return span[1]
-
     def member(self, key: str) -> tuple[int, int] | None:
         """(start, end) of the value of a member of the body, or None."""
         return next(((start, end) for name, _, start, end in self.members if name == key), None)
@@ -144,11 +136,6 @@ class Transcript:
         for kind, message, text in self.scan.pieces():
             role = "system" if message < 0 else self.roles[message]
             yield role, message, _arguments_text(text) if kind == "arguments" else text
-
-
-def extends(later: bytes, earlier: bytes) -> bool:
-    """True if the messages behind the chain `earlier` are the first messages behind `later`."""
-    return later.startswith(earlier)
 
 
 def read(body: bytes, *, max_bytes: int = MAX_BYTES, before: Scan | None = None) -> Transcript:
