@@ -24,7 +24,7 @@ MAY_IMPORT = {
 # a file at the package's root, or a folder of that name.
 LAYERS = {
     "sweep": [
-        "config counters values",
+        "bounded_cache config counters values",
         "body effects prices",
         "economics history ledger",
         "accounting",

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript, Unreadable
 from cg.sweep.body.transcript_cache import Readings
+from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.config import Config
 from cg.sweep.core import expansion as recovery
 from cg.sweep.core.changes import Changes
@@ -43,9 +43,8 @@ class Sweep:
     def __init__(self, config: Config, store: Store, *, prices: PriceTable | None = None) -> None:
         self._store = store
         self.core = Core(config, prices if prices is not None else PriceTable.default())
-        self._known: OrderedDict[str, Thread] = OrderedDict()
+        self._known: BoundedCache[str, Thread] = BoundedCache(REMEMBERED_THREADS)
         self._readings = Readings()
-        self._guard = threading.Lock()  # of what is known: one thread's turn pushes another's oldest entry out
 
     def process(
         self,
@@ -215,19 +214,12 @@ class Sweep:
     def state(self, thread: str) -> Thread:
         """What is remembered of a thread."""
         state = self._store.load(thread)
-        with self._guard:
-            self._known[thread] = state
-            self._known.move_to_end(thread)
-            while len(self._known) > REMEMBERED_THREADS:
-                self._known.popitem(last=False)
+        self._known.put(thread, state)
         return state
 
     def _amend(self, thread: str, change: Callable[[Thread], Thread]) -> None:
         """Know at once what was just written: should the store fail from now on, it has to be replayed without it."""
-        with self._guard:
-            known = self._known.get(thread)
-            if known is not None:
-                self._known[thread] = change(known)
+        self._known.change(thread, change)
 
     def _sent(self, thread: str, state: Thread, transcript: Transcript, now: float) -> bytes | None:
         branch = self.core.asks_at_request(transcript, state, now)
