@@ -79,5 +79,5 @@ class AsyncAsker(Protocol):
         ...
 
 
-Want = Put | Freeze | Declare | Fetch | Ask
-Steps = Generator[Want, Any, T]
+Effect = Put | Freeze | Declare | Fetch | Ask
+Steps = Generator[Effect, Any, T]
