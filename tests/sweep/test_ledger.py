@@ -104,7 +104,8 @@ def test_a_row_survives_its_plain_form() -> None:
 def test_a_report_is_what_the_pipe_writes() -> None:
     """Reason, phase, removals with id, block, key and bytes, replays, ask, and the two families apart."""
     tally = SimpleNamespace(
-        events=Counter({Event.DROPPED: 1, Event.OFFERED: 0}), declines=Counter({Decline.KEPT: 2, Decline.TOO_BIG: 0})
+        events=Counter({Event.DROPPED: 1, Event.OFFERED: 0}),
+        declines=Counter({Decline.KEPT: 2, Decline.UNPARSEABLE: 0}),
     )
     leg = AskLeg("prefix_ask", Usage(read=9), 3.0)
     asked = SimpleNamespace(legs=(leg,), offered=12, judged_spent=1)
