@@ -18,6 +18,11 @@ class Phase(StrEnum):
     UNKNOWN = "unknown"
 
 
+# The prefix is lost, or there is none to lose: what changes in front of it costs nothing.
+PREFIX_LOST = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})
+DIGEST_BYTES = 8  # of a chain of digests, one a message, each over all messages up to it
+
+
 class Ending(StrEnum):
     """How a frozen removal stopped being replayed; both are stored and counted."""
 

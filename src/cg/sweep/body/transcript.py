@@ -15,7 +15,6 @@ from cg.errors import CgError
 from cg.sweep.values import Identity
 
 __all__ = [
-    "DIGEST_BYTES",
     "MAX_BYTES",
     "Breakpoint",
     "ToolText",
@@ -24,10 +23,10 @@ __all__ = [
     "Unreadable",
     "read",
     "read_sent",
+    "strings",
 ]
 
 MAX_BYTES = 100 * 2**20  # the API takes 32 MiB
-DIGEST_BYTES = 8  # of the chain, one a message
 SESSION_ID = re.compile(r"(?!\.+\Z)[A-Za-z0-9._:-]{1,128}\Z")
 LARGEST_USER_ID = 1024  # bytes of metadata.user_id that are looked at
 
@@ -268,10 +267,10 @@ def _session_id(body: bytes, span: tuple[int, int] | None) -> str | None:
 def _arguments_text(raw: str) -> str:
     if "\\" not in raw:
         return raw
-    return "\n".join([raw, *_strings(json.loads(raw))])
+    return "\n".join([raw, *strings(json.loads(raw))])
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
     """The strings inside a decoded JSON value, in order, without recursion."""
     waiting = [value]
     while waiting:

@@ -29,9 +29,8 @@ from cg.sweep.judging.free_judges import by_index, of_what_was_read, recency
 from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, eligible
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
-from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
+from cg.sweep.values import PREFIX_LOST, Branch, Ending, Identity, Phase, Removal, Thread
 
-FREE = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})  # the prefix is lost, or there is none to lose
 WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact
 MISSES_TO_LATCH = 2  # asks that missed the cache and were paid, after which a thread asks no more
 
@@ -197,7 +196,7 @@ class Core:
         if still is not None:
             return still
         if (
-            self.config.judge != "model" and work.phase not in FREE
+            self.config.judge != "model" and work.phase not in PREFIX_LOST
         ):  # a rule removes nothing there: nothing is looked at
             return Reason(work.phase.value)
         waits = self.config.judge == "model" and self.config.ask != "on-request"
@@ -251,7 +250,7 @@ class Core:
             return judged.drops or Reason.NOTHING_SPENT
         if config.ask == "on-request":
             return (yield from self._ask_in_request(work, candidates, sent))
-        if work.phase is Phase.UNKNOWN or (config.apply == "free" and work.phase not in FREE):
+        if work.phase is Phase.UNKNOWN or (config.apply == "free" and work.phase not in PREFIX_LOST):
             return Reason.WAITING
         if not config.rescue:
             return tuple(candidates)
@@ -411,7 +410,7 @@ def ratio(thread: Thread) -> float:
 
 def _may_declare(work: Work) -> bool:
     """A thread whose tool is not declared may take it on at its first request, or when the prefix is lost anyway."""
-    return work.thread.declaration is not None or work.transcript.assistant_turns == 0 or work.phase in FREE
+    return work.thread.declaration is not None or work.transcript.assistant_turns == 0 or work.phase in PREFIX_LOST
 
 
 def _shows_no_cache(thread: Thread) -> bool:

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cg.sweep.body.transcript import Transcript
-from cg.sweep.values import Branch, Thread
+from cg.sweep.values import DIGEST_BYTES, Branch, Thread
 
-DIGEST_BYTES = 8  # one cumulative digest a message, see Transcript.chain
 RETRY_S = 600  # an identical body within this time is the same turn again
 
 

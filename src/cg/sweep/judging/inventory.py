@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from cg.sweep.body.marker import EXPAND_TOOL
-from cg.sweep.body.transcript import ToolText, ToolUse, Transcript
+from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, strings
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
-from cg.sweep.judging.coreference import Index, Record, Standing, decoded_arguments, strings, turns_up_to
+from cg.sweep.judging.coreference import Index, Record, Standing, decoded_arguments, turns_up_to
 from cg.sweep.values import Thread
 
 CUT = 90  # characters of an argument or a first line that a line shows: enough to tell one call from another
