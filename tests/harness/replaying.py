@@ -15,7 +15,7 @@ from cg.replay.sessions import open_sessions
 from cg.replay.settings import Settings
 from cg.replay.simulation import sweep_actor as swept
 from cg.replay.simulation.bodies import body
-from cg.replay.simulation.history import Line
+from cg.replay.simulation.history import History
 from cg.sweep.drivers import Sweep
 from cg.sweep.values import Usage
 
@@ -41,7 +41,7 @@ def policy(name: str, **config: Any) -> Policy:
     return found
 
 
-def sent_body(line: Line) -> bytes:
+def sent_body(line: History) -> bytes:
     """The request as it leaves."""
     messages = list(line.sent)
     if line.spare is not None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from cg.sweep.body.transcript import Transcript, Unreadable
 from cg.sweep.core.idle_ask import Settled
 from cg.sweep.core.outcome import Abandoned, Gap, Swept, always, ignored
-from cg.sweep.core.policy import Turn, untouched
+from cg.sweep.core.policy import RequestPlan, untouched
 from cg.sweep.driver.between_requests import REFUSED, BetweenRequests
 from cg.sweep.effects import Asker
 from cg.sweep.ledger import Reason, TurnReport, legs_usd
@@ -54,14 +54,14 @@ class Sweep(BetweenRequests):
 
     def passed(self, body: bytes, thread: str, reason: Reason) -> Swept:
         """A body as it came, counted as a turn that ended for this reason."""
-        return self._counted(thread, Turn(body, TurnReport.of(reason)))
+        return self._counted(thread, RequestPlan(body, TurnReport.of(reason)))
 
     def frozen(self, transcript: Transcript, thread: str) -> Swept:
         """Only what was decided before, from memory: reads no store, writes none, counts nothing."""
         known = self._known.get(thread)
         return Swept.of(self._frozen(transcript, known))
 
-    def _frozen(self, transcript: Transcript, known: Thread | None) -> Turn:
+    def _frozen(self, transcript: Transcript, known: Thread | None) -> RequestPlan:
         if known is None or REFUSED in known.expanded:
             return untouched(transcript, Reason.FAULT)
         return self.core.frozen_form(transcript, known)
@@ -81,7 +81,7 @@ class Sweep(BetweenRequests):
     def _finish(
         self,
         thread: str,
-        turn: Turn,
+        turn: RequestPlan,
         now: float,
         settled: Settled | Gap | None,
         is_wanted: Callable[[], bool] = always,
@@ -112,7 +112,7 @@ class Sweep(BetweenRequests):
             log.error("a turn was not remembered: %s", type(error).__name__)
         return Swept.of(turn)
 
-    def _keep_again(self, thread: str, turn: Turn) -> None:
+    def _keep_again(self, thread: str, turn: RequestPlan) -> None:
         """A retry may come to another process than the request did: then the body that the branch has sent is here too,
         and whoever is there when its ask falls due can make it."""
         branch = turn.branch if turn.changes.branch is None else None
@@ -125,7 +125,7 @@ class Sweep(BetweenRequests):
         cost = legs_usd(asked.legs, self.core.prices.price(asked.model)) if asked else 0.0
         return report.after(settled.reason, asked, settled.tally, ask_usd=cost)
 
-    def _counted(self, thread: str, turn: Turn, fault: Exception | None = None) -> Swept:
+    def _counted(self, thread: str, turn: RequestPlan, fault: Exception | None = None) -> Swept:
         """The turn as it leaves; every one is counted, so that the reasons of a session sum to its turns."""
         try:
             self._store.count(thread, turn.report)

@@ -16,7 +16,7 @@ from cg.sweep.values import Identity
 Written = Mapping[Identity, bytes]  # removed output -> the JSON string token that stands in its place
 
 
-class Line:
+class History:
     """One history of a session as a client sends it and as it leaves."""
 
     def __init__(self, frame: Frame, ttl_s: int, bytes_per_token: float) -> None:

@@ -13,7 +13,7 @@ from cg.replay.reading import Turn
 from cg.replay.row import Row
 from cg.replay.simulation.account import Account
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker
-from cg.replay.simulation.history import Line
+from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
 from cg.sweep.accounting.ping_economics import PING_TTL_S, billed
 from cg.sweep.body.marker import EXPAND_TOOL
@@ -49,12 +49,12 @@ LOOKED_AT = frozenset(
 )
 
 
-class Swept:
+class SweepActor:
     """One configuration of the sweep over one line."""
 
     def __init__(
         self,
-        line: Line,
+        line: History,
         config: Config,
         account: Account,
         outcomes: Outcomes,
