@@ -15,7 +15,7 @@ from cg.sweep.body.splice import add_breakpoint, declare, replace_text, splice
 from cg.sweep.body.transcript import ToolText, Transcript, read_sent
 from cg.sweep.config import Config
 from cg.sweep.core import expansion as recovery
-from cg.sweep.core import selection as due
+from cg.sweep.core import selection
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.removal import answered, apply, payload_of, substitute
 from cg.sweep.counters import Decline, Event
@@ -215,8 +215,8 @@ class Core:
         drops = yield from self._drops(work, candidates, sent)
         if isinstance(drops, Reason):
             return drops
-        chosen = due.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
-        work.tally.add(due.booked(len(drops), len(chosen), work.phase, self.config))
+        chosen = selection.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
+        work.tally.add(selection.booked(len(drops), len(chosen), work.phase, self.config))
         if not chosen:
             return Reason.NOT_REPAID if self.config.apply == "paid" else Reason.WAITING
         applied = yield from apply(work.transcript, [c.text for c in chosen], work.now)
@@ -238,7 +238,7 @@ class Core:
         # judged already: the floor decides who is asked about, and the ratio it counts with moves on
         thread, config = replace(work.thread, pending={}), replace(self.config, min_tokens=0)
         found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=False)
-        here, elsewhere = due.judged_here(found, pending, work.transcript.chain)
+        here, elsewhere = selection.judged_here(found, pending, work.transcript.chain)
         work.tally.decline(Decline.JUDGED_ELSEWHERE, len(elsewhere))
         work.unpend += [c.text.identity for c in elsewhere]
         return here
@@ -263,7 +263,7 @@ class Core:
             return Reason.WAITING
         if not config.rescue:
             return tuple(candidates)
-        kept, rescued = due.rescue(candidates, work.thread.pending, self.index(work.transcript))
+        kept, rescued = selection.rescue(candidates, work.thread.pending, self.index(work.transcript))
         work.tally.event(Event.RESCUED, len(rescued))
         work.unpend += [c.text.identity for c in rescued]
         return kept or Reason.NOTHING_SPENT
