@@ -9,7 +9,6 @@ from cg.errors import CgError
 from cg.sweep.config import Config, load
 
 ASKING = ("paid", "classic")
-ALONE = ("none", "cold", "mask-all-but-k", "drop-all")
 NAMES = ("none", "classic", "paid", "cold", "mask-all-but-k", "drop-all")
 DEFAULT = NAMES
 JUDGES = "recency, index, oracle, oracle:SPENT/LIVE (shares dropped, percent), replies"
