@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from event_recorder import EventRecorder
 from wired import EXPAND_TOOL, SECRET, Talk, inbound, read_out
 
-from cg.gateway.events import Silent
 from cg.gateway.messages.handler import Messages
 from cg.gateway.settings import Settings
 from cg.gateway.turns.thread_naming import Naming
@@ -76,7 +76,7 @@ async def serve_for_ever(
     with opened(folder, state) as store:
         settings = Settings(upstream=url, config=CONFIG, budget_ms=60_000)
         pool = PooledUpstream(url, environment={})
-        gateway = Messages(settings, pool, Sweep(CONFIG, store), Silent(), secret=SECRET, clock=clock)
+        gateway = Messages(settings, pool, Sweep(CONFIG, store), EventRecorder(), secret=SECRET, clock=clock)
         os.write(acknowledged, b"ready\n")
         for n in range(first, first + 10**6):
             for step in range(STEPS):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cg.gateway.events import Fault, Route
+from cg.gateway.events import Fault, RequestClosed, Route, TurnSent
 from cg.gateway.exchange import Inbound
 from cg.gateway.settings import Settings
 from cg.gateway.telemetry.counting import counting, place_of
@@ -18,9 +18,9 @@ def test_what_is_told_is_what_is_shown() -> None:
     store = MemoryStore()
     store.count("thread", TurnReport(Reason.WARM))
     office = counting(Settings(upstream="https://host.example/secret"), lambda: 100.0, store=store)
-    office.events.turn(TurnReport(Reason.COLD), 100.0)
-    office.events.request(Route.MESSAGES, 200)
-    office.events.fault(Fault.STORE)
+    office.events.tell(TurnSent(TurnReport(Reason.COLD), 100.0))
+    office.events.tell(RequestClosed(Route.MESSAGES, 200))
+    office.events.tell(Fault.STORE)
     answer = asyncio.run(office.routes.handlers[b"/stats"](Inbound("GET", b"/stats", [])))  # type: ignore[arg-type]
     found = json.loads(bytes(answer.body))  # type: ignore[arg-type]
     assert found["reasons"] == {"cold": 1}

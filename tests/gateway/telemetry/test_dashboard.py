@@ -12,6 +12,7 @@ import pytest
 from browser import Browser, binary
 from figures_sample import START, busy, removal
 
+from cg.gateway.events import TurnProjected
 from cg.gateway.exchange import Inbound
 from cg.gateway.telemetry.dashboard import dashboard
 from cg.gateway.telemetry.metrics import Metrics
@@ -204,7 +205,7 @@ def test_projected_figures_stand_apart_and_only_while_observing(browser: Browser
     browser.open(site.url, READY)
     assert browser.run("document.getElementById('projected').hidden") is True
     metrics = Metrics()
-    metrics.projected(removal(2), START)
+    metrics.tell(TurnProjected(removal(2), START))
     site.show(metrics, observing=True)
     browser.open(site.url, READY)
     assert browser.run("document.getElementById('projected').hidden") is False

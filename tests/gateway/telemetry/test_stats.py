@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from figures_sample import MODEL, START, busy
 
+from cg.gateway.events import TurnProjected
 from cg.gateway.telemetry.metrics import Metrics
 from cg.gateway.telemetry.stats import About, Stats
 from cg.sweep.ledger import Reason, TurnReport
@@ -71,7 +72,7 @@ def test_times_are_told_as_upper_bounds() -> None:
 def test_projections_are_told_only_while_observing_and_apart() -> None:
     """A gateway that works has none, and one that observes has no others."""
     metrics = busy()
-    metrics.projected(TurnReport(Reason.COLD), START)
+    metrics.tell(TurnProjected(TurnReport(Reason.COLD), START))
     assert stats(metrics).collect()["projected"] is None
     observing = Stats(metrics, About(START, observing=True), lambda: START)
     assert observing.collect()["projected"]["reasons"] == {"cold": 1}

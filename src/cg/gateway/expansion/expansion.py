@@ -9,7 +9,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from cg.gateway.events import Events, Fault, Mode, Outcome, Spend, Stage
+from cg.gateway.events import (
+    Events,
+    ExpandAnswered,
+    Fault,
+    Mode,
+    ModelCalled,
+    Outcome,
+    Spend,
+    Stage,
+    StageTimed,
+    UpstreamReplied,
+)
 from cg.gateway.exchange import Headers
 from cg.gateway.http.content_encoding import Undecodable, decoder_for, read_decoded
 from cg.gateway.replies.message import Block, Message, add_usage, as_one, as_turn, of_json, visible
@@ -77,7 +88,7 @@ class Recovery:
         if not calls or rounds.n < MAX_ROUNDS:
             return calls
         for _ in calls:
-            self._events.recovered(Mode.SHOWN, Outcome.ROUNDS_SPENT, rounds.n)
+            self._events.tell(ExpandAnswered(Mode.SHOWN, Outcome.ROUNDS_SPENT, rounds.n))
         return []
 
     async def next_reply(
@@ -90,29 +101,29 @@ class Recovery:
         try:
             body, outcomes = await self._turns.run(self._round(message, calls, rounds))
             reply = await self._upstream.send("POST", rounds.turn.inbound.target, rounds.headers, body)
-            self._events.upstream(reply.status)
+            self._events.tell(UpstreamReplied(reply.status))
         except Exception:
             del rounds.messages[made:]
-            self._events.fault(Fault.RECOVERY)
+            self._events.tell(Fault.RECOVERY)
             return None
         if reply.status != 200 or not suits(reply.headers) or decoder_for(reply.headers) is None:
             await reply.close()
             del rounds.messages[made:]
-            self._events.fault(Fault.RECOVERY)
+            self._events.tell(Fault.RECOVERY)
             return None
         rounds.outcomes += outcomes
-        self._events.took(Stage.RECOVERY, time.monotonic() - start)
+        self._events.tell(StageTimed(Stage.RECOVERY, time.monotonic() - start))
         return reply
 
     def told(self, rounds: Rounds) -> None:
         """Count what was answered, once the client has its message."""
         for outcome in rounds.outcomes:
-            self._events.recovered(Mode.HIDDEN, outcome, rounds.n)
+            self._events.tell(ExpandAnswered(Mode.HIDDEN, outcome, rounds.n))
         rounds.outcomes = []
 
     def spent(self, message: Message) -> None:
         """Count an inner call's usage."""
-        self._events.spent(Spend.RECOVERY, message.model, message.tiers, self._clock.now())
+        self._events.tell(ModelCalled(Spend.RECOVERY, message.model, message.tiers, self._clock.now()))
 
     async def _next_json(
         self, message: Message, calls: Sequence[Block], rounds: Rounds
@@ -138,7 +149,7 @@ class Recovery:
     def _failed(self, rounds: Rounds) -> None:
         """The last round came to nothing that the client could be given: its calls pass through."""
         del rounds.messages[-2:]
-        self._events.fault(Fault.RECOVERY)
+        self._events.tell(Fault.RECOVERY)
 
     def _round(
         self, message: Message, calls: Sequence[Block], rounds: Rounds

@@ -24,7 +24,7 @@ class Behind:
         """Start it now; past the limit it is left out."""
         if len(self._tasks) >= self._limit:
             work.close()
-            self._events.fault(Fault.STORE)
+            self._events.tell(Fault.STORE)
             return
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
@@ -44,4 +44,4 @@ class Behind:
             await work
         except Exception as error:
             log.error("work behind a reply failed: %s", type(error).__name__)
-            self._events.fault(Fault.STORE)
+            self._events.tell(Fault.STORE)

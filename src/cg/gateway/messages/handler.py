@@ -10,7 +10,19 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 
-from cg.gateway.events import Events, Fault, Mode, Outcome, Spend
+from cg.gateway.events import (
+    AskEnded,
+    Events,
+    ExpandAnswered,
+    Fault,
+    Mode,
+    ModelCalled,
+    OriginalResent,
+    Outcome,
+    Spend,
+    TurnSent,
+    UpstreamReplied,
+)
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Recovery, Rounds
 from cg.gateway.expansion.stream import Stream, is_stream
@@ -116,12 +128,12 @@ class Messages:
     def _told(self, turn: PreparedRequest) -> None:
         """Count a turn, and end what waited for its branch."""
         swept = turn.swept
-        self._events.turn(swept.report, turn.now)
+        self._events.tell(TurnSent(swept.report, turn.now))
         for event, outcome in ((Event.EXPANDED, Outcome.ORIGINAL), (Event.EXPAND_UNRESOLVED, Outcome.UNKNOWN)):
             for _ in range(swept.report.events.get(event, 0)):
-                self._events.recovered(Mode.SHOWN, outcome)
+                self._events.tell(ExpandAnswered(Mode.SHOWN, outcome))
         if swept.asked is not None and swept.asked.legs:
-            self._events.asked(self._sweep.row(turn.thread, swept.asked, turn.now))
+            self._events.tell(AskEnded(self._sweep.row(turn.thread, swept.asked, turn.now)))
         if swept.branch is not None:
             self.timers.cancel(turn.thread, swept.branch.branch)
 
@@ -132,14 +144,14 @@ class Messages:
         carries is not revoked for that: the model has not refused it."""
         inbound = turn.inbound
         reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body)
-        self._events.upstream(reply.status)
+        self._events.tell(UpstreamReplied(reply.status))
         if reply.status not in REFUSALS or not turn.is_changed:
             return turn, reply
         refused = reply.status
         await reply.close()
         reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body)
-        self._events.upstream(reply.status)
-        self._events.resent(refused)
+        self._events.tell(UpstreamReplied(reply.status))
+        self._events.tell(OriginalResent(refused))
         if reply.status < 400 and not is_counted:
             await self._revoked(turn)
         own = replace(turn.swept, body=inbound.body, carries=(), declares=False)
@@ -155,7 +167,7 @@ class Messages:
             await self._turns.run(lambda: self._revoke(turn.thread, carries, turn.now, sent))
         except Exception as error:
             log.error("removals were not revoked: %s", type(error).__name__)
-            self._events.fault(Fault.STORE)
+            self._events.tell(Fault.STORE)
             self._turns.pass_by(turn.thread)
 
     def _revoke(self, thread: str, carries: Carried, now: float, sent: tuple[Branch, bytes] | None) -> None:
@@ -170,7 +182,7 @@ class Messages:
             return Outbound(reply.status, back, reply.stream(), reply.close)
         decoder = decoder_for(reply.headers)
         if decoder is None:
-            self._events.fault(Fault.UPSTREAM_UNREADABLE)
+            self._events.tell(Fault.UPSTREAM_UNREADABLE)
         if decoder is None or not turn.swept.declares:
             done = partial(
                 self._after, turn.light(), len(turn.body)
@@ -207,7 +219,7 @@ class Messages:
         except UpstreamError as error:
             return Outbound(200, back, _as_far(bytes(raw), error), reply.close)
         except Undecodable:
-            self._events.fault(Fault.UPSTREAM_UNREADABLE)
+            self._events.tell(Fault.UPSTREAM_UNREADABLE)
             return Outbound(200, back, _on(bytes(raw), source), reply.close)
         looked_at = bytes(decoded)
         body, message = await self._recovery.in_json(looked_at, rounds)
@@ -229,7 +241,9 @@ class Messages:
     def _spent(self, message: Message | None) -> Usage | None:
         """Count what a reply says that it cost; one that was cut has been charged for too."""
         usage = message.tiers if message is not None else None
-        self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+        self._events.tell(
+            ModelCalled(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+        )
         return usage
 
 

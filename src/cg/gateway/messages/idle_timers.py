@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cg.gateway.events import Events, Fault, Spend, Timer
+from cg.gateway.events import AskEnded, Events, Fault, Spend, Timer
 from cg.gateway.exchange import Headers
 from cg.gateway.messages.upstream_asker import WireAsker
 from cg.gateway.state.clock import Clock
@@ -91,11 +91,11 @@ class Timers:
             return
         self.cancel(turn.thread, branch.branch)
         if len(self._armed) >= MAX_ARMED:
-            self._events.timer(Timer.DROPPED)
+            self._events.tell(Timer.DROPPED)
             return
         armed = Armed(turn.thread, branch, due, turn.inbound.target, turn.inbound.headers, pings)
         self._armed[armed.name] = armed
-        self._events.timer(Timer.ARMED)
+        self._events.tell(Timer.ARMED)
         self._start(armed)
 
     def cancel(self, thread: str, branch: str) -> None:
@@ -104,7 +104,7 @@ class Timers:
         armed = self._armed.pop((thread, branch), None)
         if armed is not None and armed.task is not None:
             armed.task.cancel()
-            self._events.timer(Timer.CANCELLED)
+            self._events.tell(Timer.CANCELLED)
 
     def gap(self, thread: str) -> Gap:
         """How the gap before a branch's next request was used, told once."""
@@ -115,7 +115,7 @@ class Timers:
         self._is_closed = True
         tasks = [armed.task for armed in self._armed.values() if armed.task is not None] + list(self._firing)
         for _ in self._armed:
-            self._events.timer(Timer.DROPPED)
+            self._events.tell(Timer.DROPPED)
         self._armed.clear()
         for task in tasks:
             task.cancel()
@@ -138,22 +138,22 @@ class Timers:
                 await self._fire(armed)
         except Exception as error:
             log.error("an idle ask failed: %s", type(error).__name__)
-            self._events.fault(Fault.TIMER)
+            self._events.tell(Fault.TIMER)
         finally:
             self._firing.discard(task)
 
     async def _fire(self, armed: Armed) -> None:
         now, branch = self._clock.now(), armed.branch
         if now >= branch.clock + (branch.ttl_s or 0):  # slept too long: the prefix is gone
-            self._events.timer(Timer.DROPPED)
+            self._events.tell(Timer.DROPPED)
             return
         if not await self._turns.run(lambda: self._sweep.stands(armed.thread, branch)):
-            self._events.timer(Timer.CANCELLED)  # by a request that another gateway on this store has served
+            self._events.tell(Timer.CANCELLED)  # by a request that another gateway on this store has served
             return
         if not await self._turns.run(lambda: self._is_ours(armed)):
-            self._events.timer(Timer.CLAIMED_ELSEWHERE)
+            self._events.tell(Timer.CLAIMED_ELSEWHERE)
             return
-        self._events.timer(Timer.FIRED)
+        self._events.tell(Timer.FIRED)
         if armed.pings_left:
             await self._ping(armed, now)
         else:
@@ -172,9 +172,9 @@ class Timers:
         settled = await self._sweep.settle_async(armed.thread, armed.branch, now, asker=asker)
         await self._turns.run(lambda: self._remember(armed, settled, now))
         if settled.asked is not None:
-            self._events.asked(self._sweep.row(armed.thread, settled.asked, now))
+            self._events.tell(AskEnded(self._sweep.row(armed.thread, settled.asked, now)))
         if asker.is_refused:
-            self._events.timer(Timer.CREDENTIAL_REFUSED)
+            self._events.tell(Timer.CREDENTIAL_REFUSED)
         # Its counts are in the totals already: what the next request takes over is only why it had nothing to apply.
         self._gaps[armed.name] = Settled(settled.reason, tally=Tally())
         while len(self._gaps) > MAX_GAPS:
@@ -194,7 +194,7 @@ class Timers:
         asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING)
         answer = await asker.ask(body, PING_TIMEOUT_S)
         if asker.is_refused:
-            self._events.timer(Timer.CREDENTIAL_REFUSED)
+            self._events.tell(Timer.CREDENTIAL_REFUSED)
         if isinstance(answer, Failure) or answer.usage is None:
             return
         renewed = await self._turns.run(partial(self._renew, armed, now, answer.usage))
@@ -204,7 +204,7 @@ class Timers:
             armed, branch=renewed, due=now + PING_TTL_S - self._config.window_s, pings_left=armed.pings_left - 1
         )
         self._armed[again.name] = again
-        self._events.timer(Timer.ARMED)
+        self._events.tell(Timer.ARMED)
         self._start(again)
 
     def _renew(self, armed: Armed, now: float, usage: Usage) -> Branch | None:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from cg.gateway.events import Events, Spend
+from cg.gateway.events import Events, ModelCalled, Spend, TurnSent, UpstreamReplied
 from cg.gateway.exchange import Inbound, Outbound
 from cg.gateway.http.content_encoding import acceptable, decoder_for
 from cg.gateway.http.forwarding import incoming, outgoing
@@ -51,18 +51,20 @@ class Observing:
     async def handle(self, inbound: Inbound) -> Outbound:
         """The upstream's answer to a Messages request. Raises an UpstreamError if there is none."""
         now = self._clock.now()
-        self._events.turn(TurnReport.of(Reason.OBSERVED), now)
+        self._events.tell(TurnSent(TurnReport.of(Reason.OBSERVED), now))
         reply = await self._upstream.send(
             inbound.method, inbound.target, acceptable(outgoing(inbound.headers)), inbound.body
         )
-        self._events.upstream(reply.status)
+        self._events.tell(UpstreamReplied(reply.status))
         back = incoming(reply.headers)
         if reply.status != 200:
             return Outbound(reply.status, back, reply.stream(), reply.close)
 
         def spent(message: Message | None) -> Usage | None:
             usage = message.tiers if message is not None else None
-            self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+            self._events.tell(
+                ModelCalled(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+            )
             return usage
 
         def done(message: Message | None) -> None:
@@ -73,7 +75,7 @@ class Observing:
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The upstream's answer."""
         reply = await self._upstream.send(inbound.method, inbound.target, outgoing(inbound.headers), inbound.body)
-        self._events.upstream(reply.status)
+        self._events.tell(UpstreamReplied(reply.status))
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 
     async def settle(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from cg.gateway.events import Events, Spend, Stage
+from cg.gateway.events import Events, ModelCalled, Spend, Stage, StageTimed, UpstreamReplied
 from cg.gateway.exchange import Headers
 from cg.gateway.http.content_encoding import Undecodable, read_decoded
 from cg.gateway.http.forwarding import outgoing
@@ -49,10 +49,10 @@ class WireAsker:
         except UpstreamError as error:
             found = type(error).__name__
         took = time.monotonic() - start
-        self._events.took(Stage.ASK, took)
+        self._events.tell(StageTimed(Stage.ASK, took))
         if isinstance(found, str):
             return Failure(found, took * 1000)
-        self._events.spent(self._spend, found.model, found.tiers, self._clock.now())
+        self._events.tell(ModelCalled(self._spend, found.model, found.tiers, self._clock.now()))
         text = "".join(b["text"] for b in found.blocks if b.get("type") == "text" and isinstance(b.get("text"), str))
         return Answer(text, found.tiers, took * 1000)
 
@@ -60,7 +60,7 @@ class WireAsker:
         """The message, or the reason why there is none. Nothing is repeated: the provider may have charged for it."""
         reply = await self._upstream.send("POST", self._target, self._headers, body)
         try:
-            self._events.upstream(reply.status)
+            self._events.tell(UpstreamReplied(reply.status))
             if reply.status == 401:
                 self.is_refused = True
             if reply.status != 200:

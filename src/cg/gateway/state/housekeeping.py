@@ -39,4 +39,4 @@ class Housekeeping:
                 raise
             except Exception as error:
                 log.error("the store could not be cleared: %s", type(error).__name__)
-                self._events.fault(Fault.STORE)
+                self._events.tell(Fault.STORE)

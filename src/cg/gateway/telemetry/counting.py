@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from cg.gateway.events import Events
 from cg.gateway.settings import Settings
-from cg.gateway.telemetry.event_log import Journal
-from cg.gateway.telemetry.fan_out import Fan
+from cg.gateway.telemetry.event_log import EventLog
+from cg.gateway.telemetry.listeners import Listeners
 from cg.gateway.telemetry.metrics import Metrics
-from cg.gateway.telemetry.otel import listeners
+from cg.gateway.telemetry.otel import SpanAttributes
 from cg.gateway.telemetry.routes import OwnRoutes
 from cg.gateway.telemetry.stats import About, Stats
 from cg.sweep.prices import PriceTable
@@ -45,7 +45,9 @@ def counting(
         stats = Stats(metrics, about, now)
     else:
         stats = Stats(metrics, about, now, store_status=store.status, store_totals=store.totals)
-    return Counting(Fan(metrics, Journal(), *listeners()), metrics, OwnRoutes(stats, is_stopping=is_stopping))
+    return Counting(
+        Listeners(metrics, EventLog(), SpanAttributes()), metrics, OwnRoutes(stats, is_stopping=is_stopping)
+    )
 
 
 def place_of(url: str) -> str:

@@ -129,6 +129,6 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         yield file
 
 
-def tell(logger: logging.Logger, event: str, /, *, level: int = logging.INFO, **fields: object) -> None:
+def log_event(logger: logging.Logger, event: str, /, *, level: int = logging.INFO, **fields: object) -> None:
     """Log an event of ours with its fields; `event` is a constant."""
     logger.log(level, event, extra={FIELDS: fields})

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cg import __version__
-from cg.gateway.events import Events, Silent, Spend
+from cg.gateway.events import GatewayEvent, ModelCalled, Spend, TurnSent
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.http.app import Messages
 from cg.sweep.body.transcript import Unreadable, read
@@ -44,38 +44,36 @@ def traced(messages: Messages, upstream: str) -> Messages:
     return Traced(messages, upstream)
 
 
-def listeners() -> tuple[Events, ...]:
-    """Whoever has to hear the events for the spans to know of them."""
-    return (Attributes(),)
+class SpanAttributes:
+    """Writes what is told of a request into its span; an `Events`."""
+
+    def tell(self, event: GatewayEvent) -> None:
+        """Write the event's attributes, if it has any, into the span of the request that this task is about."""
+        if (span := _span.get()) is None:
+            return
+        match event:
+            case TurnSent(report):
+                _write(span, _of_turn(report))
+            case ModelCalled(Spend.REQUEST, model, usage):
+                named = {"gen_ai.response.model": model} if PLAIN.match(model) else {}
+                _write(span, {**named, **(tokens(usage) if usage is not None else {})})
 
 
-class Attributes(Silent):
-    """Writes what is told of a request into its span."""
-
-    def turn(self, report: TurnReport, at: float) -> None:
-        savings = report.savings
-        _note(
-            {
-                "cg.turn.reason": report.reason.value,
-                "cg.turn.phase": report.phase.value,
-                "cg.turn.removed_outputs": len(report.removed),
-                "cg.turn.replayed_outputs": report.replayed,
-                "cg.turn.saved_bytes": savings.unique_bytes + savings.repeat_bytes if savings else 0,
-            }
-        )
-
-    def spent(self, why: Spend, model: str, usage: Usage | None, at: float) -> None:
-        if why is Spend.REQUEST:
-            named = {"gen_ai.response.model": model} if PLAIN.match(model) else {}
-            _note({**named, **(tokens(usage) if usage is not None else {})})
+def _of_turn(report: TurnReport) -> dict[str, str | int]:
+    savings = report.savings
+    return {
+        "cg.turn.reason": report.reason.value,
+        "cg.turn.phase": report.phase.value,
+        "cg.turn.removed_outputs": len(report.removed),
+        "cg.turn.replayed_outputs": report.replayed,
+        "cg.turn.saved_bytes": savings.unique_bytes + savings.repeat_bytes if savings else 0,
+    }
 
 
-def _note(attributes: dict[str, str | int]) -> None:
-    """Write into the span of the request that this task is about, if there is one; never raises."""
-    span = _span.get()
-    if span is not None:
-        with suppress(Exception):
-            span.set_attributes(attributes)
+def _write(span: Any, attributes: dict[str, str | int]) -> None:
+    """Never raises, whatever a processor of the program's does."""
+    with suppress(Exception):
+        span.set_attributes(attributes)
 
 
 def tokens(usage: Usage) -> dict[str, int]:

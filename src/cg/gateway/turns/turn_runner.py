@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from cg.gateway.events import Events, Fault, Stage
+from cg.gateway.events import Events, Fault, Stage, StageTimed
 from cg.gateway.exchange import Inbound
 from cg.gateway.state.clock import Clock
 from cg.gateway.turns.job import Answer, Job, Pause, Spell, Watch
@@ -80,10 +80,10 @@ class Turns:
             if job.answer is not None:  # once whoever awaits the turn has sent it, and waits for something else
                 job.answer.loop.call_soon(job.answer.gone)
         except Exception as error:
-            self._events.fault(Fault.WATCHDOG if isinstance(error, TimeoutError) else Fault.SWEEP)
+            self._events.tell(Fault.WATCHDOG if isinstance(error, TimeoutError) else Fault.SWEEP)
             turn = await self._last_form(job)
         self._faulty(turn.swept.fault)
-        self._events.took(Stage.SWEEP, job.watch.ours_s())
+        self._events.tell(StageTimed(Stage.SWEEP, job.watch.ours_s()))
         return turn
 
     async def measured(self, inbound: Inbound) -> PreparedRequest:
@@ -91,7 +91,7 @@ class Turns:
         try:
             return await self._within_budget(Job(inbound, None, _no_gap, Watch(self._ticks)), self._measured)
         except Exception as error:
-            self._events.fault(Fault.WATCHDOG if isinstance(error, TimeoutError) else Fault.SWEEP)
+            self._events.tell(Fault.WATCHDOG if isinstance(error, TimeoutError) else Fault.SWEEP)
             return as_it_came(inbound, self._clock.now(), Reason.FAULT)
 
     async def written(self) -> None:
@@ -205,7 +205,7 @@ class Turns:
 
     def _faulty(self, fault: Exception | None) -> None:
         if fault is not None:
-            self._events.fault(Fault.STORE if isinstance(fault, StoreError) else Fault.SWEEP)
+            self._events.tell(Fault.STORE if isinstance(fault, StoreError) else Fault.SWEEP)
 
     async def _last_form(self, job: Job) -> PreparedRequest:
         """What was decided before, made without the store; the client's bytes if even that takes too long."""
