@@ -6,7 +6,8 @@ from typing import get_args
 import pytest
 
 from cg.gateway import events
-from cg.gateway.events import Fault, GatewayEvent, Route
+from cg.gateway.events import Fault, GatewayEvent, Outcome, Route
+from cg.sweep.core.expansion import ExpansionOutcome
 
 
 def test_an_event_is_a_value() -> None:
@@ -27,3 +28,8 @@ def test_every_fault_is_either_ours_or_the_worlds() -> None:
     """The page and the alert rules keep the two apart."""
     assert set(Fault) > events.OURS
     assert {f for f in Fault if f.value.startswith(("upstream", "client"))} == set(Fault) - events.OURS
+
+
+def test_what_an_id_brought_has_one_spelling() -> None:
+    """The gateway counts what the sweep says, and one outcome of its own."""
+    assert {*map(Outcome, ExpansionOutcome), Outcome.ROUNDS_SPENT} == set(Outcome)

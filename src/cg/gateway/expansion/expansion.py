@@ -30,7 +30,7 @@ from cg.gateway.turns.turn_runner import Turns
 from cg.gateway.upstream.contract import Reply, Upstream, UpstreamError
 from cg.sweep.body.splice import append_messages, splice, string_token
 from cg.sweep.body.transcript import read
-from cg.sweep.core.expansion import NEVER_EXISTED, Expansion, expand_id
+from cg.sweep.core.expansion import UNKNOWN_ID, Expansion, expand_id
 from cg.sweep.drivers import Sweep
 
 MAX_ROUNDS = 3
@@ -160,7 +160,7 @@ class Recovery:
             results, outcomes = [], []
             for call in calls:
                 expansion = self._expand(call, rounds.turn)
-                outcomes.append(outcome_of(expansion))
+                outcomes.append(Outcome(expansion.outcome))
                 results.append(
                     b'{"type":"tool_result","tool_use_id":%b,"content":%b}'
                     % (json.dumps(call["id"]).encode(), string_token(expansion.answer))
@@ -177,13 +177,6 @@ class Recovery:
     def _expand(self, call: Block, turn: PreparedRequest) -> Expansion:
         key = expand_id(json.dumps(call["input"]).encode())
         if key is None:
-            return Expansion(NEVER_EXISTED.encode())
+            return UNKNOWN_ID
         with self._turns.holding(turn.thread):
             return self._sweep.expand(turn.thread, key, self._clock.now(), transcript=turn.transcript)
-
-
-def outcome_of(expansion: Expansion) -> Outcome:
-    """What an answer was, as it is counted."""
-    if expansion.sha256 is not None:
-        return Outcome.ORIGINAL
-    return Outcome.UNKNOWN if expansion.answer == NEVER_EXISTED.encode() else Outcome.EXPIRED

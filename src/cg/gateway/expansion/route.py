@@ -9,7 +9,7 @@ from cg.gateway.events import Events, ExpandAnswered, Fault, Mode, Outcome, Stag
 from cg.gateway.exchange import Inbound, Outbound
 from cg.gateway.http.error_responses import refuse
 from cg.gateway.turns.thread_naming import Naming
-from cg.sweep.core.expansion import NEVER_EXISTED, plain_key
+from cg.sweep.core.expansion import NEVER_EXISTED, ExpansionOutcome, plain_key
 from cg.sweep.drivers import Sweep
 
 # As text in no page's name: what a tool has put out may be a page, and is nobody's to run.
@@ -47,14 +47,12 @@ class Originals:
             return refuse(404, NEVER_EXISTED)
         began = time.monotonic()
         try:
-            found = await asyncio.to_thread(self._sweep.expand, thread, key, self._now())
+            expansion = await asyncio.to_thread(self._sweep.expand, thread, key, self._now())
         except Exception:
             self._events.tell(Fault.STORE)
             return refuse(503, "the state cannot be read", (b"retry-after", b"1"))
         self._events.tell(StageTimed(Stage.RECOVERY, time.monotonic() - began))
-        if found.sha256 is None:
-            is_unknown = found.answer == NEVER_EXISTED.encode()
-            self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome.UNKNOWN if is_unknown else Outcome.EXPIRED))
-            return refuse(404, found.answer.decode("utf-8", "replace"))
-        self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome.ORIGINAL))
-        return Outbound(200, _HEADERS, found.answer)
+        self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome(expansion.outcome)))
+        if expansion.outcome is not ExpansionOutcome.ORIGINAL:
+            return refuse(404, expansion.answer.decode("utf-8", "replace"))
+        return Outbound(200, _HEADERS, expansion.answer)
