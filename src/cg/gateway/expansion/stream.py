@@ -142,7 +142,7 @@ class Stream:
                 yield from self._pass(event)
         except sse.TooLong:
             yield from self._rest()
-            self._is_blind = True
+            self._is_blind, self._parser = True, sse.Parser()
 
     def _pass(self, event: sse.Event) -> Iterator[bytes]:
         kind = sse.type_of(event.raw)
