@@ -46,7 +46,7 @@ class Edited:
 
 def edit(gateway: Any, nth: int, old: bytes = b"", new: bytes = b"") -> Edited:
     edited = Edited(gateway.messages._upstream, nth, old, new)
-    gateway.messages._upstream = gateway.messages._recovery._upstream = edited
+    gateway.messages._upstream = gateway.messages._expander._upstream = edited
     return edited
 
 

@@ -52,7 +52,7 @@ class Rounds:
         return len(self.messages) // 2
 
 
-class Recovery:
+class Expander:
     """Answers calls of our tool inside the gateway."""
 
     def __init__(self, sweep: Sweep, turns: Turns, upstream: Upstream, events: Events, clock: Clock) -> None:
@@ -79,7 +79,7 @@ class Recovery:
                 self._failed(rounds)
                 break
             current = following
-        self.told(rounds)
+        self.count_answers(rounds)
         return whole, first
 
     def to_answer(self, message: Message, rounds: Rounds) -> list[Block]:
@@ -115,13 +115,13 @@ class Recovery:
         self._events.tell(StageTimed(Stage.RECOVERY, time.monotonic() - start))
         return reply
 
-    def told(self, rounds: Rounds) -> None:
+    def count_answers(self, rounds: Rounds) -> None:
         """Count what was answered, once the client has its message."""
         for outcome in rounds.outcomes:
             self._events.tell(ExpandAnswered(Mode.HIDDEN, outcome, rounds.n))
         rounds.outcomes = []
 
-    def spent(self, message: Message) -> None:
+    def count_call(self, message: Message) -> None:
         """Count an inner call's usage."""
         self._events.tell(ModelCalled(Spend.RECOVERY, message.model, message.tiers, self._clock.now()))
 
@@ -140,7 +140,7 @@ class Recovery:
         finally:
             await reply.close()
         if said is not None:
-            self.spent(said)
+            self.count_call(said)
             if said.is_whole:
                 return raw, said
         self._failed(rounds)

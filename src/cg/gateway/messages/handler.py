@@ -24,8 +24,8 @@ from cg.gateway.events import (
     UpstreamReplied,
 )
 from cg.gateway.exchange import Headers, Inbound, Outbound
-from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Recovery, Rounds
-from cg.gateway.expansion.stream import Stream, is_stream
+from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Expander, Rounds
+from cg.gateway.expansion.stream import ExpandingStream, is_stream
 from cg.gateway.http.content_encoding import Decoder, Undecodable, acceptable, decoder_for, is_encoded
 from cg.gateway.http.forwarding import incoming, outgoing
 from cg.gateway.messages.background_tasks import Behind
@@ -76,7 +76,7 @@ class Messages:
             budget_s=settings.budget_ms / 1000,
         )
         self.timers = Timers(sweep, self._turns, self._asks, events, self._clock, settings.config)
-        self._recovery = Recovery(sweep, self._turns, upstream, events, self._clock)
+        self._expander = Expander(sweep, self._turns, upstream, events, self._clock)
         self._behind = Behind(events, MAX_BEHIND)
 
     async def handle(self, inbound: Inbound) -> Outbound:
@@ -191,10 +191,10 @@ class Messages:
         rounds = Rounds(turn, headers)
         if not is_stream(reply.headers):
             return await self._whole(turn, reply, decoder, rounds)
-        stream = Stream(self._recovery, rounds, reply, decoder)
+        stream = ExpandingStream(self._expander, rounds, reply, decoder)
         return Outbound(200, _as_read(back), self._recovered(turn, stream), stream.close)
 
-    async def _recovered(self, turn: PreparedRequest, stream: Stream) -> AsyncIterator[bytes]:
+    async def _recovered(self, turn: PreparedRequest, stream: ExpandingStream) -> AsyncIterator[bytes]:
         try:
             async for piece in stream.pieces():
                 yield piece
@@ -222,7 +222,7 @@ class Messages:
             self._events.tell(Fault.UPSTREAM_UNREADABLE)
             return Outbound(200, back, _on(bytes(raw), source), reply.close)
         looked_at = bytes(decoded)
-        body, message = await self._recovery.in_json(looked_at, rounds)
+        body, message = await self._expander.in_json(looked_at, rounds)
         self._after(turn, len(turn.body), message)
         if body is looked_at:
             return Outbound(200, _without(back, b"content-length"), bytes(raw), reply.close)
