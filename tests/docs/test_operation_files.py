@@ -16,7 +16,7 @@ from cg.gateway.events import OriginalResent, UpstreamReplied
 from cg.gateway.settings import Settings
 from cg.gateway.telemetry.counting import counting
 from cg.gateway.telemetry.prometheus_text import render
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "examples" / "operations"
@@ -31,7 +31,7 @@ def exposed() -> dict[str, dict[str, set[str]]]:
     counted.metrics.tell(UpstreamReplied(529))
     counted.metrics.tell(OriginalResent(400))
     counted.metrics.tell(UpstreamReplied(200))
-    stats = Stats(counted.metrics, About(0.0), lambda: 0.0, store_status=lambda: {"payload_bytes": 1})
+    stats = Stats(counted.metrics, GatewayInfo(0.0), lambda: 0.0, store_status=lambda: {"payload_bytes": 1})
     found: dict[str, dict[str, set[str]]] = {}
     for line in render(stats.snapshot, stats.gauges()).decode().splitlines():
         match = re.match(r"([a-z0-9_]+)(?:\{(.*)\})? ", line)

@@ -27,7 +27,7 @@ from wired import (
     scripted,
 )
 
-from cg.gateway.events import Mode, Outcome
+from cg.gateway.events import ExpandMode, ExpandOutcome
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import Reason
 
@@ -117,7 +117,7 @@ def test_4_an_expansion_recovers_104_lines_byte_for_byte() -> None:
             await gateway.post(talk.say("Show me the first.").body())
             (result,) = json.loads(gateway.bodies("work")[-1])["messages"][-1]["content"]
             assert result["content"] == text and result["content"].count("\n") == 103
-            assert gateway.recorder.recoveries == [(Mode.HIDDEN, Outcome.ORIGINAL, 1)]
+            assert gateway.recorder.recoveries == [(ExpandMode.HIDDEN, ExpandOutcome.ORIGINAL, 1)]
 
     asyncio.run(session())
 
@@ -201,7 +201,7 @@ def test_7_no_expansion_is_unresolved_over_32_removals() -> None:
             for _ in range(2):
                 answer = await gateway.post(talk.say("Show me more.").body())
                 await gateway.post(talk.answered(answer.content).body())
-            assert {outcome for _, outcome, _ in gateway.recorder.recoveries} == {Outcome.ORIGINAL}
+            assert {outcome for _, outcome, _ in gateway.recorder.recoveries} == {ExpandOutcome.ORIGINAL}
             assert len(gateway.recorder.recoveries) >= 32
             totals = gateway.store.totals()["events"]
             assert "expand_unresolved" not in totals and totals["sweep_expanded"] >= 21

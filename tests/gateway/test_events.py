@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from cg.gateway import events
-from cg.gateway.events import Fault, GatewayEvent, Outcome, Route
+from cg.gateway.events import ExpandOutcome, Fault, GatewayEvent, Route
 from cg.sweep.core.expansion import ExpansionOutcome
 
 
@@ -21,7 +21,7 @@ def test_an_event_is_a_value() -> None:
 def test_every_event_is_in_the_union() -> None:
     """A listener that takes all of it misses none."""
     own = {kind for kind in vars(events).values() if is_dataclass(kind) and kind.__module__ == events.__name__}
-    assert own | {events.Refusal, Fault, events.Timer} == set(get_args(GatewayEvent))
+    assert own | {events.Refusal, Fault, events.TimerStep} == set(get_args(GatewayEvent))
 
 
 def test_every_fault_is_either_ours_or_the_worlds() -> None:
@@ -32,4 +32,4 @@ def test_every_fault_is_either_ours_or_the_worlds() -> None:
 
 def test_what_an_id_brought_has_one_spelling() -> None:
     """The gateway counts what the sweep says, and one outcome of its own."""
-    assert {*map(Outcome, ExpansionOutcome), Outcome.ROUNDS_SPENT} == set(Outcome)
+    assert {*map(ExpandOutcome, ExpansionOutcome), ExpandOutcome.ROUNDS_SPENT} == set(ExpandOutcome)

@@ -15,7 +15,7 @@ from piped import encoded, recorded
 from wired import ALL_SPENT, OWED, SPENT, WORK, EventRecorder, Talk, expands, find_markers, scripted
 
 from cg.gateway.embedded.local import Providers
-from cg.gateway.events import Timer
+from cg.gateway.events import TimerStep
 from cg.gateway.transport import Transport
 from cg.sweep.config import load
 
@@ -256,7 +256,7 @@ def test_an_ask_carries_the_credential_of_the_last_request(way: str) -> None:
         (ask,) = [r for r in up.requests if r.get("route") == "ask"]
         headers = {name.lower(): value for name, value in ask["headers"]}
         assert headers["x-api-key"] == "first" and headers["anthropic-beta"] == "b-1"
-        assert recorder.timers[Timer.FIRED] == 1
+        assert recorder.timers[TimerStep.FIRED] == 1
 
 
 def test_a_question_within_a_request_is_asked_beside_it(way: str) -> None:

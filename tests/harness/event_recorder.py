@@ -6,14 +6,14 @@ from typing import TypeVar
 from cg.gateway.events import (
     AskEnded,
     ExpandAnswered,
+    ExpandMode,
+    ExpandOutcome,
     Fault,
     GatewayEvent,
-    Mode,
     ModelCalled,
     OriginalResent,
-    Outcome,
     Spend,
-    Timer,
+    TimerStep,
     TurnProjected,
     TurnSent,
 )
@@ -28,12 +28,12 @@ class EventRecorder:
 
     def __init__(self) -> None:
         self.events: list[GatewayEvent] = []
-        self.timers: Counter[Timer] = Counter()
+        self.timers: Counter[TimerStep] = Counter()
         self.faults: Counter[Fault] = Counter()
 
     def tell(self, event: GatewayEvent) -> None:
         self.events.append(event)
-        if isinstance(event, Timer):
+        if isinstance(event, TimerStep):
             self.timers[event] += 1
         elif isinstance(event, Fault):
             self.faults[event] += 1
@@ -59,7 +59,7 @@ class EventRecorder:
         return [(event.spend, event.usage) for event in self.of(ModelCalled)]
 
     @property
-    def recoveries(self) -> list[tuple[Mode, Outcome, int]]:
+    def recoveries(self) -> list[tuple[ExpandMode, ExpandOutcome, int]]:
         return [(event.mode, event.outcome, event.rounds) for event in self.of(ExpandAnswered)]
 
     @property

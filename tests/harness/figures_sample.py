@@ -3,11 +3,11 @@
 from cg.gateway.events import (
     AskEnded,
     ExpandAnswered,
+    ExpandMode,
+    ExpandOutcome,
     Fault,
-    Mode,
     ModelCalled,
     OriginalResent,
-    Outcome,
     Refusal,
     RequestClosed,
     RequestOpened,
@@ -15,7 +15,7 @@ from cg.gateway.events import (
     Spend,
     Stage,
     StageTimed,
-    Timer,
+    TimerStep,
     TurnSent,
     UpstreamReplied,
 )
@@ -70,12 +70,12 @@ def busy(metrics: Metrics | None = None) -> Metrics:
     m.tell(
         AskEnded(ask_row("thread", START + 300, MODEL, [AskLeg("prefix_ask", None, 90_000, False)], price, offered=11))
     )
-    m.tell(ExpandAnswered(Mode.HIDDEN, Outcome.ORIGINAL, rounds=1))
-    m.tell(ExpandAnswered(Mode.SHOWN, Outcome.EXPIRED))
+    m.tell(ExpandAnswered(ExpandMode.HIDDEN, ExpandOutcome.ORIGINAL, rounds=1))
+    m.tell(ExpandAnswered(ExpandMode.SHOWN, ExpandOutcome.EXPIRED))
     m.tell(ModelCalled(Spend.RECOVERY, MODEL, Usage(fresh=1900, read=50_000, output=100), START + 130))
     m.tell(OriginalResent(400))
-    m.tell(Timer.ARMED)
-    m.tell(Timer.FIRED)
+    m.tell(TimerStep.ARMED)
+    m.tell(TimerStep.FIRED)
     m.tell(Fault.STORE)
     m.tell(Fault.UPSTREAM_CUT)
     return m

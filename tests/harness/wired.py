@@ -16,7 +16,7 @@ from sweeping import output
 
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.http import sse
-from cg.gateway.messages.handler import Messages
+from cg.gateway.messages.handler import SweepHandler
 from cg.gateway.replies.message import of_events
 from cg.gateway.settings import Settings
 from cg.gateway.upstream.pool import PooledUpstream
@@ -198,7 +198,7 @@ async def live(
     pool = PooledUpstream(up.base_url, environment={})
     clock, recorder, sweep = ManualClock(up), EventRecorder(), Sweep(config, store)
     settings = Settings(upstream=up.base_url, config=config, budget_ms=budget_ms)
-    made = make or Messages
+    made = make or SweepHandler
     messages = made(settings, pool, sweep, recorder, secret=SECRET, clock=clock)
     try:
         yield Live(up, clock, messages, recorder, sweep, store)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from cg.gateway import events
-from cg.gateway.telemetry import meanings as words
+from cg.gateway.telemetry import descriptions
 from cg.sweep import counters, ledger, values
 from docsite.commands import parsers, subcommands
 from docsite.configuration import code, table
@@ -22,18 +22,18 @@ SETS: tuple[tuple[str, str, type[StrEnum]], ...] = (
     ("Turned away", "Label `gate` of `cg_component_gate_declines_total`.", counters.Decline),
     ("Requests refused", "Label `why` of `cg_refused_total`.", events.Refusal),
     ("Faults", "Label `fault` of `cg_faults_total` and `cg_outside_faults_total`.", events.Fault),
-    ("Ways back", "Label `mode` of `cg_recoveries_total`.", events.Mode),
-    ("What a way back brought", "Label `outcome` of `cg_recoveries_total`.", events.Outcome),
-    ("Life of an idle ask", "Label `what` of `cg_timers_total`.", events.Timer),
+    ("Ways back", "Label `mode` of `cg_recoveries_total`.", events.ExpandMode),
+    ("What a way back brought", "Label `outcome` of `cg_recoveries_total`.", events.ExpandOutcome),
+    ("Life of an idle ask", "Label `what` of `cg_timers_total`.", events.TimerStep),
     ("What calls are for", "Label `for` of `cg_tokens_total` and `cg_model_calls_total`.", events.Spend),
 )
 
 # As the page and the doctor say it. Members of different sets are equal when their words are, so the set is in the key.
 WORDS = {
     (type(member), member): said
-    for of_set in (words.REASONS, words.FAULTS, words.OUTCOMES, words.ASKS)
+    for of_set in (descriptions.REASONS, descriptions.FAULTS, descriptions.OUTCOMES, descriptions.ASKS)
     for member, said in of_set.items()
-} | {(values.Phase, phase): words.REASONS[ledger.Reason(phase)] for phase in values.Phase}
+} | {(values.Phase, phase): descriptions.REASONS[ledger.Reason(phase)] for phase in values.Phase}
 
 
 def page() -> str:

@@ -4,18 +4,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from cg.gateway.events import Events
-from cg.gateway.expansion.route import Originals
+from cg.gateway.expansion.route import ExpandRoute
 from cg.gateway.http.app import App, Messages
-from cg.gateway.messages.handler import Messages as Sweeping
-from cg.gateway.messages.observer import Observing
+from cg.gateway.messages.handler import SweepHandler
+from cg.gateway.messages.observer import ObserveHandler
 from cg.gateway.messages.projection import Projection
 from cg.gateway.settings import Settings
 from cg.gateway.state.clock import Clock
 from cg.gateway.state.housekeeping import Housekeeping
-from cg.gateway.state.opened import opened
+from cg.gateway.state.open_state import open_state
 from cg.gateway.telemetry.counting import Counting, counting
 from cg.gateway.telemetry.otel import traced
-from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.gateway.upstream.pool import PooledUpstream
 from cg.sweep.drivers import Sweep
 
@@ -32,7 +32,7 @@ class Gateway:
 
 def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
     """A gateway that is ready to be served. Raises CgError for a state or a proxy that cannot be used."""
-    state = opened(settings, clock)
+    state = open_state(settings, clock)
     store, secret, clock = state.store, state.secret, state.clock
     upstream = PooledUpstream(
         settings.upstream,
@@ -43,7 +43,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
     told = counting(settings, clock.now, store=store, is_stopping=lambda: app.is_stopping)
     sweep = Sweep(settings.config, store)
     messages, stop = _messages(settings, upstream, sweep, told, secret, clock)
-    originals = Originals(sweep, Naming(secret, settings.upstream), told.events, clock.now)
+    originals = ExpandRoute(sweep, ThreadNaming(secret, settings.upstream), told.events, clock.now)
 
     house = Housekeeping(store, told.events, clock)
 
@@ -67,9 +67,9 @@ def _messages(
 ) -> tuple[Messages, Stop]:
     """Whoever answers Messages requests, and how it is stopped."""
     if settings.observe:
-        observing = Observing(
+        observing = ObserveHandler(
             settings, upstream, Projection(settings.config, told.events), told.events, secret=secret, clock=clock
         )
         return observing, observing.close
-    sweeping = Sweeping(settings, upstream, sweep, told.events, secret=secret, clock=clock)
+    sweeping = SweepHandler(settings, upstream, sweep, told.events, secret=secret, clock=clock)
     return sweeping, sweeping.close

@@ -65,7 +65,7 @@ class Spend(StrEnum):
     RECOVERY = "recovery"  # an inner round that answered a call of our tool
 
 
-class Mode(StrEnum):
+class ExpandMode(StrEnum):
     """How an original came back."""
 
     HIDDEN = "hidden"  # answered inside the gateway; the client saw one message
@@ -73,7 +73,7 @@ class Mode(StrEnum):
     ROUTE = "route"  # read on our own route
 
 
-class Outcome(StrEnum):
+class ExpandOutcome(StrEnum):
     """What a call of our tool brought."""
 
     ORIGINAL = "original"
@@ -82,7 +82,7 @@ class Outcome(StrEnum):
     ROUNDS_SPENT = "rounds_spent"  # passed through because the rounds were used up
 
 
-class Timer(StrEnum):
+class TimerStep(StrEnum):
     """A step in the life of an idle ask."""
 
     ARMED = "armed"  # a reply has ended, and a gap may begin
@@ -160,8 +160,8 @@ class AskEnded:
 class ExpandAnswered:
     """A call of our tool was answered; `rounds` calls were made inside the gateway for it."""
 
-    mode: Mode
-    outcome: Outcome
+    mode: ExpandMode
+    outcome: ExpandOutcome
     rounds: int = 0
 
 
@@ -193,7 +193,7 @@ GatewayEvent = (
     | StageTimed
     | Refusal
     | Fault
-    | Timer
+    | TimerStep
 )
 
 

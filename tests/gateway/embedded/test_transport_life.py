@@ -19,7 +19,7 @@ from carried import PATIENCE_S, WAYS, Carried, carried, until, upstream
 from wired import ALL_SPENT, WORK, EventRecorder, Talk
 
 from cg.errors import CgError
-from cg.gateway.events import Timer
+from cg.gateway.events import TimerStep
 from cg.gateway.transport import AsyncTransport, Transport
 from cg.sweep.config import ConfigError, load
 
@@ -248,7 +248,7 @@ def test_a_timer_dies_with_the_transport(way: str) -> None:
             talk = Talk()
             live.post(talk.body())
             live.post(talk.calls(14).body())
-        assert recorder.timers[Timer.ARMED] >= 1 and recorder.timers[Timer.DROPPED] == 1
+        assert recorder.timers[TimerStep.ARMED] >= 1 and recorder.timers[TimerStep.DROPPED] == 1
         assert not any(thread.name == "cg-transport" for thread in threading.enumerate())
         assert [r.get("route") for r in up.requests] == ["work", "work"]
 

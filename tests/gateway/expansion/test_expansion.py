@@ -14,7 +14,7 @@ pytest.importorskip("httpcore2")
 
 from wired import EXPAND_TOOL, Answer, Talk, expands, find_markers, live, output, scripted, swept
 
-from cg.gateway.events import Fault, Mode, Outcome, Spend
+from cg.gateway.events import ExpandMode, ExpandOutcome, Fault, Spend
 from cg.gateway.upstream.contract import Cut
 from cg.sweep.core.expansion import NEVER_EXISTED
 from cg.sweep.store import Limits
@@ -65,7 +65,7 @@ def test_a_reply_that_only_expands_is_answered_inside(stream: bool) -> None:
             assert [b["type"] for b in said["content"]] == ["thinking", "text", "tool_use"]
             for tier in ("input_tokens", "cache_read_input_tokens", "output_tokens", "cache_creation_input_tokens"):
                 assert answer.message["usage"][tier] == sum(u[tier] for u in usages)
-            assert gateway.recorder.recoveries == [(Mode.HIDDEN, Outcome.ORIGINAL, 1)]
+            assert gateway.recorder.recoveries == [(ExpandMode.HIDDEN, ExpandOutcome.ORIGINAL, 1)]
             assert [why for why, _ in gateway.recorder.usages].count(Spend.RECOVERY) == 1
 
     asyncio.run(session())
@@ -105,7 +105,7 @@ def test_at_most_three_rounds_then_the_call_passes(stream: bool) -> None:
             assert len(gateway.sent) - before == 4
             assert kinds(answer) == ["text"] * 4 + ["tool_use"]
             assert "".join(b["text"] for b in answer.content[:4]) == "0 1 2 3 "
-            assert gateway.recorder.recoveries.count((Mode.SHOWN, Outcome.ROUNDS_SPENT, 3)) == 1
+            assert gateway.recorder.recoveries.count((ExpandMode.SHOWN, ExpandOutcome.ROUNDS_SPENT, 3)) == 1
 
     asyncio.run(session())
 
@@ -130,7 +130,7 @@ def test_a_mixed_reply_passes_and_later_copies_carry_the_original(stream: bool, 
                 await gateway.post(talk.answered(told).body() if _ == 0 else talk.say("More?").body())
                 assert results_of(gateway.bodies()[-1])[ours] == output(0)
                 assert gateway.sent[-1]["status"] == 200
-            assert gateway.recorder.recoveries == [(Mode.SHOWN, Outcome.ORIGINAL, 0)]
+            assert gateway.recorder.recoveries == [(ExpandMode.SHOWN, ExpandOutcome.ORIGINAL, 0)]
 
     asyncio.run(session())
 
@@ -156,10 +156,10 @@ def test_an_id_that_brings_nothing_back_says_why(stream: bool, kind: str) -> Non
             (answered,) = results_of(gateway.bodies()[-1]).values()
             if kind == "expired":
                 assert "no longer kept" in answered and "Read" in answered and "src/0.py" in answered
-                assert gateway.recorder.recoveries == [(Mode.HIDDEN, Outcome.EXPIRED, 1)]
+                assert gateway.recorder.recoveries == [(ExpandMode.HIDDEN, ExpandOutcome.EXPIRED, 1)]
             else:
                 assert answered == NEVER_EXISTED
-                assert gateway.recorder.recoveries == [(Mode.HIDDEN, Outcome.UNKNOWN, 1)]
+                assert gateway.recorder.recoveries == [(ExpandMode.HIDDEN, ExpandOutcome.UNKNOWN, 1)]
             assert [b["text"] for b in answer.content] == ["I see."]
 
     asyncio.run(session())

@@ -533,7 +533,7 @@ def test_an_answer_is_closed_although_nobody_read_it() -> None:
 
 
 def test_a_turn_that_nobody_waits_for_decides_nothing() -> None:
-    """A request whose client is gone in the middle of our work leaves no removal behind."""
+    """A request whose client is gone in the middle of our work leaves no removal tasks."""
 
     async def session() -> None:
         store = Stuck()

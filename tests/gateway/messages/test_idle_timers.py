@@ -10,7 +10,7 @@ pytest.importorskip("httpcore2")
 
 from wired import ALL_SPENT, ASKED, HOUR_MARK, VERDICTS, WORK, Live, Talk, live, until
 
-from cg.gateway.events import Fault, Spend, Timer
+from cg.gateway.events import Fault, Spend, TimerStep
 from cg.sweep.accounting.ping_economics import billed
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
@@ -112,7 +112,7 @@ def test_nothing_is_asked_where_it_would_not_pay() -> None:
             talk = Talk()
             await begun(gateway, talk, n=4)
             await gateway.wait(241)
-            assert asks(gateway) == [] and gateway.recorder.timers[Timer.FIRED] == 1
+            assert asks(gateway) == [] and gateway.recorder.timers[TimerStep.FIRED] == 1
             await gateway.post(talk.say("And now?").body())
             assert gateway.recorder.turns[-1].reason is Reason.BELOW_INVENTORY
 
@@ -149,7 +149,7 @@ def test_a_refused_credential_is_let_go() -> None:
             talk = Talk()
             await begun(gateway, talk)
             await gateway.wait(241)
-            assert gateway.recorder.timers[Timer.CREDENTIAL_REFUSED] == 1
+            assert gateway.recorder.timers[TimerStep.CREDENTIAL_REFUSED] == 1
             assert not len(gateway.messages.timers)
             answer = await gateway.post(talk.say("And now?").body())
             assert answer.status == 200 and gateway.recorder.turns[-1].reason is Reason.ASK_FAILED
@@ -208,16 +208,16 @@ def test_two_gateways_on_one_store_ask_once() -> None:
             one.clock.advance(241)
             other.clock.advance(0)
             fired = [g.recorder.timers for g in (one, other)]
-            await until(lambda: sum(t[Timer.FIRED] + t[Timer.CLAIMED_ELSEWHERE] for t in fired) == 2)
+            await until(lambda: sum(t[TimerStep.FIRED] + t[TimerStep.CLAIMED_ELSEWHERE] for t in fired) == 2)
             await until(lambda: one.messages.timers.firing == other.messages.timers.firing == 0)
-            assert sum(t[Timer.FIRED] for t in fired) == 1 == sum(t[Timer.CLAIMED_ELSEWHERE] for t in fired)
+            assert sum(t[TimerStep.FIRED] for t in fired) == 1 == sum(t[TimerStep.CLAIMED_ELSEWHERE] for t in fired)
             assert len(asks(one)) == 1
             await one.post(talk.say("Here.").body())
             await other.post(talk.say("There.").body())
             one.clock.advance(241)
             other.clock.advance(0)
-            await until(lambda: one.recorder.timers[Timer.CANCELLED] > 0)
-            assert one.recorder.timers[Timer.CANCELLED] == 1  # its branch was served by the other one
+            await until(lambda: one.recorder.timers[TimerStep.CANCELLED] > 0)
+            assert one.recorder.timers[TimerStep.CANCELLED] == 1  # its branch was served by the other one
 
     asyncio.run(session())
 
@@ -229,7 +229,7 @@ def test_a_gateway_that_slept_through_the_lifetime_asks_nobody() -> None:
         async with live([ALL_SPENT, WORK]) as gateway:
             await begun(gateway, Talk())
             await gateway.wait(400)
-            assert asks(gateway) == [] and gateway.recorder.timers[Timer.DROPPED] == 1
+            assert asks(gateway) == [] and gateway.recorder.timers[TimerStep.DROPPED] == 1
 
     asyncio.run(session())
 

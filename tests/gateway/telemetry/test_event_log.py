@@ -5,7 +5,7 @@ import logging
 import pytest
 from figures_sample import SECRET, START, busy, removal
 
-from cg.gateway.events import Fault, Timer, TurnProjected, TurnSent
+from cg.gateway.events import Fault, TimerStep, TurnProjected, TurnSent
 from cg.gateway.telemetry.event_log import EventLog
 from cg.gateway.telemetry.json_logs import FIELDS, JsonLines
 from cg.gateway.telemetry.listeners import Listeners
@@ -43,8 +43,8 @@ def test_levels_follow_whose_fault_it_is(caplog: pytest.LogCaptureFixture) -> No
         log = EventLog()
         log.tell(Fault.STORE)
         log.tell(Fault.CLIENT_GONE)
-        log.tell(Timer.ARMED)
-        log.tell(Timer.FIRED)
+        log.tell(TimerStep.ARMED)
+        log.tell(TimerStep.FIRED)
     assert [r.levelname for r in caplog.records] == ["ERROR", "WARNING", "DEBUG", "INFO"]
 
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from cg.gateway.events import Events, ExpandAnswered, Fault, Mode, Outcome, Stage, StageTimed
+from cg.gateway.events import Events, ExpandAnswered, ExpandMode, ExpandOutcome, Fault, Stage, StageTimed
 from cg.gateway.exchange import Inbound, Outbound
 from cg.gateway.http.error_responses import refuse
-from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.sweep.core.expansion import NEVER_EXISTED, ExpansionOutcome, plain_key
 from cg.sweep.drivers import Sweep
 
@@ -22,11 +22,11 @@ _HEADERS = [
 ]
 
 
-class Originals:
+class ExpandRoute:
     """Answers by (thread, id), never by the id alone: the request carries the credential and the session's name that the
     conversation's own requests carry, and so finds what was removed in it, and in no other."""
 
-    def __init__(self, sweep: Sweep, naming: Naming, events: Events, now: Callable[[], float]) -> None:
+    def __init__(self, sweep: Sweep, naming: ThreadNaming, events: Events, now: Callable[[], float]) -> None:
         self._sweep, self._naming, self._events, self._now = sweep, naming, events, now
 
     async def expand(self, inbound: Inbound) -> Outbound:
@@ -43,7 +43,7 @@ class Originals:
             return refuse(400, "name the conversation by its session header or ?session=, beside its credential")
         key = plain_key(keys[0]) if len(keys) == 1 else None
         if key is None:
-            self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome.UNKNOWN))
+            self._events.tell(ExpandAnswered(ExpandMode.ROUTE, ExpandOutcome.UNKNOWN))
             return refuse(404, NEVER_EXISTED)
         began = time.monotonic()
         try:
@@ -52,7 +52,7 @@ class Originals:
             self._events.tell(Fault.STORE)
             return refuse(503, "the state cannot be read", (b"retry-after", b"1"))
         self._events.tell(StageTimed(Stage.RECOVERY, time.monotonic() - began))
-        self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome(expansion.outcome)))
+        self._events.tell(ExpandAnswered(ExpandMode.ROUTE, ExpandOutcome(expansion.outcome)))
         if expansion.outcome is not ExpansionOutcome.ORIGINAL:
             return refuse(404, expansion.answer.decode("utf-8", "replace"))
         return Outbound(200, _HEADERS, expansion.answer)

@@ -12,10 +12,10 @@ from enum import Enum, auto
 from typing import Any
 
 from cg.gateway.exchange import Headers, first
-from cg.gateway.expansion.expansion import Expander, Rounds
+from cg.gateway.expansion.expansion import Expander, ExpansionRounds
 from cg.gateway.http import sse
 from cg.gateway.http.content_encoding import Decoder, Undecodable, decoder_for
-from cg.gateway.replies.message import Block, Message, add_usage, of_events
+from cg.gateway.replies.message import Block, ReplyMessage, add_usage, of_events
 from cg.gateway.upstream.contract import Cut, Reply, UpstreamError
 from cg.sweep.body.marker import EXPAND_TOOL
 
@@ -53,9 +53,9 @@ _NEXT = {
 class ExpandingStream:
     """One client's stream, made of one reply or several."""
 
-    def __init__(self, expander: Expander, rounds: Rounds, reply: Reply, decoder: Decoder) -> None:
+    def __init__(self, expander: Expander, rounds: ExpansionRounds, reply: Reply, decoder: Decoder) -> None:
         self._expander, self._rounds = expander, rounds
-        self.first: Message | None = None  # the first reply's message, once that has ended
+        self.first: ReplyMessage | None = None  # the first reply's message, once that has ended
         self._next_reply: asyncio.Task[Reply | None] | None = None
         # Usage of the replies whose calls the client does not see; None while it sees the first one, untouched.
         self._hidden_usage: dict[str, Any] | None = None
@@ -103,7 +103,7 @@ class ExpandingStream:
                     raise
                 raise Cut("undecodable", is_reset=False) from error
             is_held = self._state is StreamState.HOLDING
-            message = of_events(_one_by_one(self._events)) if is_held else Message()
+            message = of_events(_one_by_one(self._events)) if is_held else ReplyMessage()
             if calls := self._expander.to_answer(message, self._rounds):
                 async for out in self._wait_for(message, calls):
                     yield out
@@ -120,7 +120,7 @@ class ExpandingStream:
             await self._reply.close()
             self._begin(*following)
 
-    async def _wait_for(self, message: Message, calls: Sequence[Block]) -> AsyncIterator[bytes]:
+    async def _wait_for(self, message: ReplyMessage, calls: Sequence[Block]) -> AsyncIterator[bytes]:
         """Pings for the client until the next reply's head has come."""
         self._next_reply = asyncio.ensure_future(self._expander.next_reply(message, calls, self._rounds, is_stream))
         while not (await asyncio.wait({self._next_reply}, timeout=PING_EVERY_S))[0]:
@@ -135,7 +135,7 @@ class ExpandingStream:
         decoder = decoder_for(reply.headers) if reply is not None else None
         return (reply, decoder) if reply is not None and decoder is not None else None
 
-    def _usage_so_far(self) -> Message:
+    def _usage_so_far(self) -> ReplyMessage:
         """What this reply has said of its usage, without its content: most replies are never read whole."""
         return of_events(event for event in self._events if sse.type_of(event.raw) in _USAGE)
 

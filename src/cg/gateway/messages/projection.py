@@ -31,7 +31,7 @@ def projected_config(config: Config) -> Config:
 class Projection:
     """Reckons what would have been done; nothing that it decides reaches a body, a store or a real figure.
 
-    Calls block for a millisecond or so: they belong into a worker thread, behind the request.
+    Calls block for a millisecond or so: they belong into a worker thread, after the request.
     """
 
     def __init__(self, config: Config, events: Events, *, prices: PriceTable | None = None) -> None:

@@ -10,8 +10,8 @@ from cg.gateway.telemetry.event_log import EventLog
 from cg.gateway.telemetry.listeners import Listeners
 from cg.gateway.telemetry.metrics import Metrics
 from cg.gateway.telemetry.otel import SpanAttributes
-from cg.gateway.telemetry.routes import OwnRoutes
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.routes import TelemetryRoutes
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store
 
@@ -22,7 +22,7 @@ class Counting:
 
     events: Events
     metrics: Metrics
-    routes: OwnRoutes
+    routes: TelemetryRoutes
 
 
 def counting(
@@ -35,7 +35,7 @@ def counting(
 ) -> Counting:
     """The counting side of a gateway; `now` is its clock, seconds since the epoch."""
     metrics = Metrics(prices, asks_in_request=settings.config.ask == "on-request")
-    about = About(
+    about = GatewayInfo(
         started_at=now(),
         observing=settings.observe,
         config=settings.config.to_dict(),
@@ -46,7 +46,7 @@ def counting(
     else:
         stats = Stats(metrics, about, now, store_status=store.status, store_totals=store.totals)
     return Counting(
-        Listeners(metrics, EventLog(), SpanAttributes()), metrics, OwnRoutes(stats, is_stopping=is_stopping)
+        Listeners(metrics, EventLog(), SpanAttributes()), metrics, TelemetryRoutes(stats, is_stopping=is_stopping)
     )
 
 

@@ -12,7 +12,7 @@ from cg.gateway.events import (
     GatewayEvent,
     OriginalResent,
     Refusal,
-    Timer,
+    TimerStep,
     TurnProjected,
     TurnSent,
 )
@@ -24,7 +24,7 @@ asks = logging.getLogger("cg.gateway.ask")
 faults = logging.getLogger("cg.gateway.fault")
 access = logging.getLogger("cg.gateway.http.access")
 
-QUIET = frozenset({Timer.ARMED, Timer.CANCELLED})  # each turn makes one of each
+QUIET = frozenset({TimerStep.ARMED, TimerStep.CANCELLED})  # each turn makes one of each
 
 
 class EventLog:
@@ -78,7 +78,7 @@ def _log_ask(event: AskEnded) -> None:
     )
 
 
-def _log_timer(event: Timer) -> None:
+def _log_timer(event: TimerStep) -> None:
     log_event(asks, "timer", what=event, level=logging.DEBUG if event in QUIET else logging.INFO)
 
 
@@ -102,7 +102,7 @@ _LINES: Mapping[type, Callable[[Any], None]] = {
     TurnSent: _log_sent,
     TurnProjected: _log_projected,
     AskEnded: _log_ask,
-    Timer: _log_timer,
+    TimerStep: _log_timer,
     ExpandAnswered: _log_expanded,
     OriginalResent: _log_resent,
     Refusal: _log_refused,

@@ -77,12 +77,12 @@ def harmless(value: object) -> object:
 
 def places(traceback: TracebackType | None) -> list[str]:
     """`file:line` of the innermost frames, outermost first; the file's name without its folders."""
-    found: list[str] = []
+    frames: list[str] = []
     while traceback is not None:
         name = traceback.tb_frame.f_code.co_filename.replace("\\", "/").rsplit("/", 1)[-1]
-        found.append(f"{name}:{traceback.tb_lineno}")
+        frames.append(f"{name}:{traceback.tb_lineno}")
         traceback = traceback.tb_next
-    return found[-MAX_FRAMES:]
+    return frames[-MAX_FRAMES:]
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:

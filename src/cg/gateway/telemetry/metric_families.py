@@ -11,7 +11,7 @@ from http import HTTPStatus
 from itertools import product
 from typing import Literal
 
-from cg.gateway.events import OURS, Fault, Mode, Outcome, Refusal, Route, Spend, Stage, Timer
+from cg.gateway.events import OURS, ExpandMode, ExpandOutcome, Fault, Refusal, Route, Spend, Stage, TimerStep
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import SIZE_BOUNDS, AskOutcome, Reason
 from cg.sweep.values import Phase
@@ -97,12 +97,14 @@ VERDICTS = Family(
     "Outputs in adjudications: offered, judged spent, dropped.",
     labels=(("step", ("offered", "judged_spent", "dropped")),),
 )
-RECOVERED = Family("cg_recoveries_total", "Calls of our tool.", labels=(("mode", _of(Mode)), ("outcome", _of(Outcome))))
+RECOVERED = Family(
+    "cg_recoveries_total", "Calls of our tool.", labels=(("mode", _of(ExpandMode)), ("outcome", _of(ExpandOutcome)))
+)
 ROUNDS = Family("cg_recovery_rounds_total", "Model calls made inside the gateway to answer calls of our tool.")
 RESENT = Family(
     "cg_resent_originals_total", "Originals sent since a changed body was refused.", labels=(("status", None),)
 )
-TIMERS = Family("cg_timers_total", "Idle asks by what became of them.", labels=(("what", _of(Timer)),))
+TIMERS = Family("cg_timers_total", "Idle asks by what became of them.", labels=(("what", _of(TimerStep)),))
 FAULTS_OURS = Family("cg_faults_total", "Failures of ours.", labels=(("fault", _of(f for f in Fault if f in OURS)),))
 FAULTS_WORLD = Family(
     "cg_outside_faults_total",
@@ -127,7 +129,7 @@ PROJECTED_SAVED = Family("cg_projected_saved_usd_total", "Observing: what remova
 PROJECTED_CHARGED = Family("cg_projected_charged_usd_total", "Observing: what markers and our tool would have cost.")
 PROJECTED_UNPRICED = Family("cg_projected_unpriced_turns_total", "Observing: turns whose price is unknown.")
 
-ALL: tuple[Family, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Family))
+ALL_FAMILIES: tuple[Family, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Family))
 
 
 def status_label(status: int) -> str:

@@ -18,14 +18,14 @@ from cg.gateway.events import (
     RequestOpened,
     Spend,
     StageTimed,
-    Timer,
+    TimerStep,
     TurnProjected,
     TurnSent,
     UpstreamReplied,
 )
-from cg.gateway.telemetry import metric_families as f
+from cg.gateway.telemetry import metric_families
 from cg.gateway.telemetry.metric_families import Tier, status_label
-from cg.gateway.telemetry.registry import Figures, Snapshot
+from cg.gateway.telemetry.registry import MetricRegistry, MetricSnapshot
 from cg.gateway.telemetry.timeline import Timeline
 from cg.sweep.ledger import AskRow, Savings
 from cg.sweep.prices import PriceTable, cost_usd
@@ -35,7 +35,7 @@ LAST_ASKS = 50  # rows shown on the page; the store's ledger has them all
 
 
 @dataclass(frozen=True, slots=True)
-class Money:
+class MoneySummary:
     """The headline, in USD of calls and turns whose price is known; None where no price was known at all."""
 
     client_usd: float | None  # what the client's own requests cost as sent
@@ -54,7 +54,7 @@ class Metrics:
     """
 
     def __init__(self, prices: PriceTable | None = None, *, asks_in_request: bool = False) -> None:
-        self.figures = Figures()
+        self.figures = MetricRegistry()
         self.timeline = Timeline()
         self._prices = prices if prices is not None else PriceTable.default()
         self._asks_in_request = asks_in_request
@@ -70,57 +70,76 @@ class Metrics:
         _COUNTED[type(event)](self, event)
 
     def _opened(self, event: RequestOpened) -> None:
-        self.figures.add(f.IN_FLIGHT)
+        self.figures.add(metric_families.IN_FLIGHT)
 
     def _closed(self, event: RequestClosed) -> None:
-        self.figures.add(f.IN_FLIGHT, amount=-1)
-        self.figures.add(f.REQUESTS, event.route.value, status_label(event.status))
+        self.figures.add(metric_families.IN_FLIGHT, amount=-1)
+        self.figures.add(metric_families.REQUESTS, event.route.value, status_label(event.status))
 
     def _replied(self, event: UpstreamReplied) -> None:
-        self.figures.add(f.UPSTREAM, status_label(event.status))
+        self.figures.add(metric_families.UPSTREAM, status_label(event.status))
 
     def _resent(self, event: OriginalResent) -> None:
-        self.figures.add(f.RESENT, status_label(event.status))
+        self.figures.add(metric_families.RESENT, status_label(event.status))
 
     def _refused(self, event: Refusal) -> None:
-        self.figures.add(f.REFUSED, event)
+        self.figures.add(metric_families.REFUSED, event)
 
     def _fault(self, event: Fault) -> None:
-        self.figures.add(f.FAULTS_OURS if event in OURS else f.FAULTS_WORLD, event)
+        self.figures.add(metric_families.FAULTS_OURS if event in OURS else metric_families.FAULTS_WORLD, event)
 
-    def _timer(self, event: Timer) -> None:
-        self.figures.add(f.TIMERS, event)
+    def _timer(self, event: TimerStep) -> None:
+        self.figures.add(metric_families.TIMERS, event)
 
     def _timed(self, event: StageTimed) -> None:
-        self.figures.observe(f.STAGES, event.stage, value=event.seconds)
+        self.figures.observe(metric_families.STAGES, event.stage, value=event.seconds)
 
     def _expanded(self, event: ExpandAnswered) -> None:
-        self.figures.add(f.RECOVERED, event.mode, event.outcome)
-        self.figures.add(f.ROUNDS, amount=event.rounds)
+        self.figures.add(metric_families.RECOVERED, event.mode, event.outcome)
+        self.figures.add(metric_families.ROUNDS, amount=event.rounds)
 
     def _sent(self, event: TurnSent) -> None:
         report, add = event.report, self.figures.add
-        add(f.TURNS, report.reason)
-        add(f.PHASES, report.phase)
+        add(metric_families.TURNS, report.reason)
+        add(metric_families.PHASES, report.phase)
         for name, n in report.events.items():
-            add(f.EVENTS, "sweep", str(name), amount=n)
+            add(metric_families.EVENTS, "sweep", str(name), amount=n)
         for decline, n in report.declines.items():
-            add(f.GATES, "sweep", str(decline), amount=n)
+            add(metric_families.GATES, "sweep", str(decline), amount=n)
         for size, n in report.sizes.items():
-            add(f.OUTPUTS, size, amount=n)
-        add(f.REMOVED, amount=len(report.removed))
+            add(metric_families.OUTPUTS, size, amount=n)
+        add(metric_families.REMOVED, amount=len(report.removed))
         if report.savings is not None:
-            self._save(report.savings, f.BYTES, f.SAVED, f.CHARGED, f.UNPRICED_TURNS)
+            self._save(
+                report.savings,
+                metric_families.BYTES,
+                metric_families.SAVED,
+                metric_families.CHARGED,
+                metric_families.UNPRICED_TURNS,
+            )
         self.timeline.add(event.at, {"turns": 1, "removed": len(report.removed), "replayed": report.replayed})
 
     def _projected(self, event: TurnProjected) -> None:
         report, add = event.report, self.figures.add
-        add(f.PROJECTED_TURNS, report.reason)
-        add(f.PROJECTED_REMOVED, amount=len(report.removed))
+        add(metric_families.PROJECTED_TURNS, report.reason)
+        add(metric_families.PROJECTED_REMOVED, amount=len(report.removed))
         if report.savings is not None:
-            self._save(report.savings, f.PROJECTED_BYTES, f.PROJECTED_SAVED, f.PROJECTED_CHARGED, f.PROJECTED_UNPRICED)
+            self._save(
+                report.savings,
+                metric_families.PROJECTED_BYTES,
+                metric_families.PROJECTED_SAVED,
+                metric_families.PROJECTED_CHARGED,
+                metric_families.PROJECTED_UNPRICED,
+            )
 
-    def _save(self, savings: Savings, sizes: f.Family, saved: f.Family, charged: f.Family, unpriced: f.Family) -> None:
+    def _save(
+        self,
+        savings: Savings,
+        sizes: metric_families.Family,
+        saved: metric_families.Family,
+        charged: metric_families.Family,
+        unpriced: metric_families.Family,
+    ) -> None:
         add = self.figures.add
         for kind, n in (
             ("unique", savings.unique_bytes),
@@ -136,10 +155,10 @@ class Metrics:
 
     def _called(self, event: ModelCalled) -> None:
         purpose, usage = event.spend, event.usage
-        self.figures.add(f.CALLS, purpose)
+        self.figures.add(metric_families.CALLS, purpose)
         price = self._prices.price(event.model)
         if usage is None or price is None:
-            self.figures.add(f.UNPRICED_CALLS, purpose)
+            self.figures.add(metric_families.UNPRICED_CALLS, purpose)
             self.timeline.add(event.at, {"unpriced": 1})
         if usage is None:
             return
@@ -148,37 +167,37 @@ class Metrics:
             tokens = getattr(usage, tier)
             if not tokens:
                 continue
-            self.figures.add(f.TOKENS, purpose, tier, amount=tokens)
+            self.figures.add(metric_families.TOKENS, purpose, tier, amount=tokens)
             usd = cost_usd(Usage(**{tier: tokens}), price)
             if usd:
-                self.figures.add(f.COST, purpose, tier, amount=usd)
+                self.figures.add(metric_families.COST, purpose, tier, amount=usd)
                 name = f"usd_{tier}" if purpose is Spend.REQUEST else f"usd_{purpose}"
                 amounts[name] = amounts.get(name, 0.0) + usd
         self.timeline.add(event.at, amounts)
 
     def _asked(self, event: AskEnded) -> None:
         row = event.row
-        self.figures.add(f.ASKS, row.outcome)
+        self.figures.add(metric_families.ASKS, row.outcome)
         for step, n in (("offered", row.offered), ("judged_spent", row.judged_spent), ("dropped", row.dropped)):
-            self.figures.add(f.VERDICTS, step, amount=n)
+            self.figures.add(metric_families.VERDICTS, step, amount=n)
         self._asks.append(row)
         self.timeline.add(row.asked_at, {"asks": 1})
 
-    def money(self, snapshot: Snapshot) -> Money:
+    def money(self, snapshot: MetricSnapshot) -> MoneySummary:
         """The headline of a snapshot: what was saved less all that the gateway itself added to the bill."""
-        of = snapshot.values[f.COST]
-        client = sum(usd for (why, _), usd in of.items() if why == Spend.REQUEST.value)
-        own = {Spend.ASK, Spend.PING, Spend.RECOVERY} - ({Spend.ASK} if self._asks_in_request else set())
-        saved, charged = snapshot.total(f.SAVED), snapshot.total(f.CHARGED)
-        charged += sum(usd for (why, _), usd in of.items() if why in {spend.value for spend in own})
+        costs = snapshot.values[metric_families.COST]
+        client = sum(usd for (why, _), usd in costs.items() if why == Spend.REQUEST.value)
+        added = {Spend.ASK, Spend.PING, Spend.RECOVERY} - ({Spend.ASK} if self._asks_in_request else set())
+        saved, charged = snapshot.total(metric_families.SAVED), snapshot.total(metric_families.CHARGED)
+        charged += sum(usd for (why, _), usd in costs.items() if why in {spend.value for spend in added})
         is_priced = bool(client or saved or charged)
-        return Money(
+        return MoneySummary(
             client_usd=client if is_priced else None,
             saved_usd=saved if is_priced else None,
             charged_usd=charged if is_priced else None,
             net_usd=saved - charged if is_priced else None,
-            unpriced_turns=int(snapshot.total(f.UNPRICED_TURNS)),
-            unpriced_calls=int(snapshot.total(f.UNPRICED_CALLS)),
+            unpriced_turns=int(snapshot.total(metric_families.UNPRICED_TURNS)),
+            unpriced_calls=int(snapshot.total(metric_families.UNPRICED_CALLS)),
         )
 
 
@@ -196,5 +215,5 @@ _COUNTED: Mapping[type, Callable[[Metrics, Any], None]] = {
     StageTimed: Metrics._timed,
     Refusal: Metrics._refused,
     Fault: Metrics._fault,
-    Timer: Metrics._timer,
+    TimerStep: Metrics._timer,
 }

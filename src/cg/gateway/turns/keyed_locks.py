@@ -1,11 +1,11 @@
-"""One lock a name, made when somebody wants it and gone when nobody does."""
+"""One lock a name, made when somebody wants it and let go of when nobody does."""
 
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 
-class Locks:
+class KeyedLocks:
     """Locks by name, for worker threads."""
 
     def __init__(self) -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from cg.gateway.events import Fault, Outcome
-from cg.gateway.telemetry.meanings import ASKS, FAULTS, OUTCOMES, REASONS
+from cg.gateway.events import ExpandOutcome, Fault
+from cg.gateway.telemetry.descriptions import ASKS, FAULTS, OUTCOMES, REASONS
 from cg.sweep.ledger import AskOutcome, Reason
 
 
 @pytest.mark.parametrize(
-    ("words", "names"), [(REASONS, Reason), (FAULTS, Fault), (OUTCOMES, Outcome), (ASKS, AskOutcome)]
+    ("words", "names"), [(REASONS, Reason), (FAULTS, Fault), (OUTCOMES, ExpandOutcome), (ASKS, AskOutcome)]
 )
 def test_every_member_has_its_own_words(words: dict, names: type) -> None:
     """None is missing, and no two are told alike."""

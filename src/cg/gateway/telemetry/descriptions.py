@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cg.gateway.events import Fault, Outcome
+from cg.gateway.events import ExpandOutcome, Fault
 from cg.sweep.ledger import AskOutcome, Reason
 
 REASONS: Mapping[Reason, str] = {
@@ -51,11 +51,11 @@ FAULTS: Mapping[Fault, str] = {
     Fault.CLIENT_GONE: "the client went away before its answer",
 }
 
-OUTCOMES: Mapping[Outcome, str] = {
-    Outcome.ORIGINAL: "the original came back",
-    Outcome.EXPIRED: "it is no longer kept; the call that made it was named",
-    Outcome.UNKNOWN: "no output has this id",
-    Outcome.ROUNDS_SPENT: "asked for too often in one reply; passed to the client",
+OUTCOMES: Mapping[ExpandOutcome, str] = {
+    ExpandOutcome.ORIGINAL: "the original came back",
+    ExpandOutcome.EXPIRED: "it is no longer kept; the call that made it was named",
+    ExpandOutcome.UNKNOWN: "no output has this id",
+    ExpandOutcome.ROUNDS_SPENT: "asked for too often in one reply; passed to the client",
 }
 
 ASKS: Mapping[AskOutcome, str] = {
