@@ -33,7 +33,6 @@ class Refusal(StrEnum):
     FRAMING = "framing"  # lengths and encodings that two readers could understand differently
     TOO_LARGE = "too_large"  # a body over `max_body_mb`
     BUSY = "busy"  # more than `max_requests`, `max_connections` or `max_buffered_mb` at a time
-    METHOD = "method"  # a method that the route does not have
 
 
 class Fault(StrEnum):
