@@ -127,7 +127,7 @@ class Live:
         self.clock.advance(seconds)
         for _ in range(20):  # and who is due now, begin
             await asyncio.sleep(0)
-        await until(lambda: not self.messages.timers.firing)
+        await until(lambda: not self.messages.timers._firing)
 
     @property
     def sent(self) -> list[dict[str, Any]]:

@@ -305,7 +305,7 @@ def test_a_stream_that_is_cut_while_held_ends_as_it_came() -> None:
             await outbound.close()
             assert b"".join(pieces).count(b"event: ") == 6
             assert EXPAND_TOOL.encode() in b"".join(pieces)
-            assert not len(gateway.messages.timers)  # a reply that did not arrive whole arms nothing
+            assert not len(gateway.messages.timers._armed)  # a reply that did not arrive whole arms nothing
 
     asyncio.run(session())
 

@@ -50,7 +50,7 @@ def test_settling_ends_when_work_is_done_whose_callbacks_wait_for_their_turn(
         tasks.start(work())
         # Its first step comes right behind the work's only one, before any callback.
         await asyncio.create_task(tasks.settle())
-        assert done == [1] and len(tasks) == 0
+        assert done == [1] and len(tasks._tasks) == 0
 
     asyncio.run(session())
 
@@ -73,7 +73,7 @@ def test_settling_waits_for_what_is_begun_meanwhile() -> None:
 
         tasks.start(first())
         await tasks.settle()
-        assert len(tasks) == 0
+        assert len(tasks._tasks) == 0
 
     asyncio.run(session())
     assert done == ["first", "last"]
@@ -90,7 +90,7 @@ def test_past_the_limit_work_is_left_out_and_told_as_a_fault() -> None:
         tasks = BackgroundTasks(recorder, 2)
         for n in range(3):
             tasks.start(work(n))
-        assert len(tasks) == 2
+        assert len(tasks._tasks) == 2
         await tasks.settle()
 
     asyncio.run(session())

@@ -36,7 +36,7 @@ def test_a_figure_that_fails_harms_no_request(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.ERROR):
         Listeners(metrics).tell(RequestClosed("not a route", 200))  # type: ignore[arg-type]
         Listeners(metrics).tell(TurnSent(None, 0.0))  # type: ignore[arg-type]
-    assert metrics.figures.snapshot().value(metric_families.FAULTS_OURS, "metrics") == 2
+    assert metrics.figures.snapshot().values[metric_families.FAULTS_OURS]["metrics",] == 2
     assert "not a route" not in caplog.text
 
 

@@ -31,15 +31,27 @@ def test_reasons_sum_to_turns() -> None:
     """Every turn has exactly one reason."""
     snapshot = busy().figures.snapshot()
     assert snapshot.total(metric_families.TURNS) == 3 == snapshot.total(metric_families.PHASES)
-    assert snapshot.value(metric_families.TURNS, "removed") == 2
+    assert snapshot.values[metric_families.TURNS]["removed",] == 2
 
 
 def test_a_turn_counts_its_events_declines_sizes_and_bytes() -> None:
     """The two families of the sweep stay apart."""
     snapshot = busy().figures.snapshot()
-    assert snapshot.value(metric_families.EVENTS, "sweep", "sweep_applied") == 4
-    assert snapshot.value(metric_families.GATES, "sweep", "sweep_kept") == 6
-    assert snapshot.value(metric_families.OUTPUTS, "le_2900") == 8
+    assert (
+        snapshot.values[metric_families.EVENTS][
+            "sweep",
+            "sweep_applied",
+        ]
+        == 4
+    )
+    assert (
+        snapshot.values[metric_families.GATES][
+            "sweep",
+            "sweep_kept",
+        ]
+        == 6
+    )
+    assert snapshot.values[metric_families.OUTPUTS]["le_2900",] == 8
     assert snapshot.total(metric_families.REMOVED) == 4
     assert snapshot.by_label(metric_families.BYTES) == {"unique": 20_000, "repeat": 20_000, "charged": 600}
 
@@ -54,7 +66,13 @@ def test_cost_is_told_by_purpose_and_tier_and_sums_to_the_price_of_the_usage() -
     assert sum(usd for (why, _), usd in cost.items() if why == "request") == pytest.approx(3 * whole)
     assert cost["ask", "read"] == pytest.approx(48_000 * 0.2e-6)
     assert cost["ping", "read"] == 0
-    assert snapshot.value(metric_families.TOKENS, "request", "read") == 150_000
+    assert (
+        snapshot.values[metric_families.TOKENS][
+            "request",
+            "read",
+        ]
+        == 150_000
+    )
 
 
 def test_the_headline_is_what_was_saved_less_all_that_the_gateway_added() -> None:
@@ -91,7 +109,13 @@ def test_an_unknown_price_reads_as_unknown() -> None:
     money = metrics.money(snapshot)
     assert (money.client_usd, money.saved_usd, money.net_usd) == (None, None, None)
     assert (money.unpriced_turns, money.unpriced_calls) == (1, 2)
-    assert snapshot.value(metric_families.TOKENS, "request", "fresh") == 1000
+    assert (
+        snapshot.values[metric_families.TOKENS][
+            "request",
+            "fresh",
+        ]
+        == 1000
+    )
     assert snapshot.by_label(metric_families.UNPRICED_CALLS) == {"request": 1, "ask": 1, "ping": 0, "recovery": 0}
 
 
@@ -109,7 +133,7 @@ def test_what_is_projected_is_in_no_real_figure() -> None:
     )
     assert snapshot.by_label(metric_families.TURNS) == {**dict.fromkeys((r.value for r in Reason), 0), "observed": 1}
     assert snapshot.total(metric_families.PROJECTED_REMOVED) == 2
-    assert snapshot.value(metric_families.PROJECTED_BYTES, "unique") == 10_000
+    assert snapshot.values[metric_families.PROJECTED_BYTES]["unique",] == 10_000
     assert snapshot.total(metric_families.PROJECTED_SAVED) == pytest.approx(0.05)
     assert metrics.money(snapshot).net_usd is None
     assert all("removed" not in row or row["removed"] == 0 for row in metrics.timeline.rows())
@@ -158,7 +182,13 @@ def test_a_status_that_nobody_registered_makes_no_series() -> None:
     metrics = Metrics()
     metrics.tell(RequestClosed(Route.MESSAGES, 298))
     metrics.tell(RequestClosed(Route.MESSAGES, 297))
-    assert metrics.figures.snapshot().value(metric_families.REQUESTS, "messages", "2xx") == 2
+    assert (
+        metrics.figures.snapshot().values[metric_families.REQUESTS][
+            "messages",
+            "2xx",
+        ]
+        == 2
+    )
 
 
 def test_times_are_kept_by_stage() -> None:

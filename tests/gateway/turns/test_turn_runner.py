@@ -86,7 +86,7 @@ def test_many_requests_of_one_thread_at_one_time_are_all_served() -> None:
             (thread,) = gateway.sweep._known
             assert len(gateway.store.load(thread).branches) == 24
             assert len(gateway.recorder.turns) == 24 and not gateway.recorder.faults[Fault.WATCHDOG]
-            assert len(gateway.messages._turns._threads) == 0
+            assert len(gateway.messages._turns._threads._held) == 0
 
     asyncio.run(session())
 

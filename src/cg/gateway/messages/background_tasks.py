@@ -17,9 +17,6 @@ class BackgroundTasks:
         self._events, self._limit = events, limit
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def __len__(self) -> int:
-        return len(self._tasks)
-
     def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Start it now; past the limit it is left out."""
         if len(self._tasks) >= self._limit:

@@ -70,14 +70,6 @@ class IdleTimers:
         self._gaps: OrderedDict[Name, Settled] = OrderedDict()
         self._is_closed = False
 
-    def __len__(self) -> int:
-        return len(self._armed)
-
-    @property
-    def firing(self) -> int:
-        """Asks and pings under way."""
-        return len(self._firing)
-
     def arm(self, turn: PreparedRequest) -> None:
         """Wait for the branch of a turn whose reply has reached its client."""
         branch = turn.swept.branch

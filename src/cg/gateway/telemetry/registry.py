@@ -42,9 +42,6 @@ class MetricSnapshot:
     values: Mapping[Family, Mapping[LabelValues, float]]
     histograms: Mapping[Family, Mapping[LabelValues, Histogram]]
 
-    def value(self, family: Family, *labels: str) -> float:
-        return self.values[family].get(labels, 0.0)
-
     def total(self, family: Family) -> float:
         """Over all labels."""
         return sum(self.values[family].values())

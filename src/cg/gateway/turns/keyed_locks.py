@@ -12,9 +12,6 @@ class KeyedLocks:
         self._guard = threading.Lock()
         self._held: dict[Hashable, tuple[threading.Lock, int]] = {}  # with how many hold or want it
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     @contextmanager
     def holding(self, name: Hashable) -> Iterator[threading.Lock]:
         """Hold the lock of a name; it may be let go and taken again in between."""
