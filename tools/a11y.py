@@ -26,8 +26,8 @@ from browser import Browser, binary  # noqa: E402
 from figures_sample import START, busy  # noqa: E402
 
 from cg.gateway.exchange import Inbound  # noqa: E402
-from cg.gateway.telemetry.routes import OwnRoutes  # noqa: E402
-from cg.gateway.telemetry.stats import About, Stats  # noqa: E402
+from cg.gateway.telemetry.routes import TelemetryRoutes  # noqa: E402
+from cg.gateway.telemetry.stats import GatewayInfo, Stats  # noqa: E402
 
 AXE = Path(__file__).parent / "a11y" / "node_modules" / "axe-core" / "axe.min.js"
 SKIPPED = 77
@@ -51,8 +51,8 @@ class Pages(SimpleHTTPRequestHandler):
 
     site: Path
     report: Path
-    own = OwnRoutes(
-        Stats(busy(), About(START), lambda: START + 600, store_totals=lambda: {"reasons": {}, "savings": {}})
+    own = TelemetryRoutes(
+        Stats(busy(), GatewayInfo(START), lambda: START + 600, store_totals=lambda: {"reasons": {}, "savings": {}})
     )
 
     def translate_path(self, path: str) -> str:

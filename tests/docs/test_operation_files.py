@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from cg.gateway.cli import _parser
+from cg.gateway.events import OriginalResent, UpstreamReplied
 from cg.gateway.settings import Settings
-from cg.gateway.telemetry.counting import counting
+from cg.gateway.telemetry.metrics import Metrics
 from cg.gateway.telemetry.prometheus_text import render
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "examples" / "operations"
@@ -26,11 +27,11 @@ OTHERS = {"up"}  # Prometheus's own
 
 def exposed() -> dict[str, dict[str, set[str]]]:
     """Each metric of `/metrics` with its labels and the values that they have in it."""
-    counted = counting(Settings(), lambda: 0.0)
-    counted.metrics.upstream(529)
-    counted.metrics.resent(400)
-    counted.metrics.upstream(200)
-    stats = Stats(counted.metrics, About(0.0), lambda: 0.0, store_status=lambda: {"payload_bytes": 1})
+    metrics = Metrics()
+    metrics.tell(UpstreamReplied(529))
+    metrics.tell(OriginalResent(400))
+    metrics.tell(UpstreamReplied(200))
+    stats = Stats(metrics, GatewayInfo(0.0), lambda: 0.0, store_status=lambda: {"payload_bytes": 1})
     found: dict[str, dict[str, set[str]]] = {}
     for line in render(stats.snapshot, stats.gauges()).decode().splitlines():
         match = re.match(r"([a-z0-9_]+)(?:\{(.*)\})? ", line)

@@ -10,7 +10,7 @@ from docsite import accessible, api, codes, commands, configuration, docstrings,
 import cg
 from cg.gateway import settings
 from cg.gateway.events import Fault
-from cg.gateway.telemetry import metric_families as families
+from cg.gateway.telemetry import metric_families
 from cg.sweep import config
 from cg.sweep.counters import Decline, Event
 
@@ -210,7 +210,7 @@ def test_every_fault_has_its_row() -> None:
     for fault in Fault:
         assert f'"{fault.value}"' in page, fault
     known = {member.value for member in (*Event, *Decline)} | {
-        each.name for each in vars(families).values() if isinstance(each, families.Family)
+        each.name for each in vars(metric_families).values() if isinstance(each, metric_families.Family)
     }
     for word in page.replace("{", "`").split("`"):
         if word.startswith(("cg_", "sweep_", "expand_")) and word not in ("cg_expand",):

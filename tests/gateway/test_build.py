@@ -6,10 +6,11 @@ import os
 import stat
 
 import pytest
+from event_recorder import EventRecorder
 from fake_upstream import FakeUpstream
 from live import ask, status, until
 
-from cg.gateway.events import Fault, Silent
+from cg.gateway.events import Fault
 from cg.gateway.serve.in_thread import in_background
 from cg.gateway.settings import Settings
 from cg.gateway.state.housekeeping import Housekeeping
@@ -93,7 +94,7 @@ class Steps:
 
 def test_the_store_is_cleared_once_an_hour_and_a_failure_does_not_end_that():
     """A locked file today is none tomorrow."""
-    cleared, faults = [], []
+    cleared, recorder = [], EventRecorder()
 
     class Store(MemoryStore):
         def sweep_ages(self, now):
@@ -101,16 +102,12 @@ def test_the_store_is_cleared_once_an_hour_and_a_failure_does_not_end_that():
             if len(cleared) == 1:
                 raise StoreError("locked")
 
-    class Told(Silent):
-        def fault(self, what):
-            faults.append(what)
-
     async def main():
-        house = Housekeeping(Store(), Told(), Steps(3))
+        house = Housekeeping(Store(), recorder, Steps(3))
         await house.start()
         while len(cleared) < 3:
             await asyncio.sleep(0.001)
         await house.stop()
 
     asyncio.run(main())
-    assert cleared == [3600.0, 7200.0, 10800.0] and faults == [Fault.STORE]
+    assert cleared == [3600.0, 7200.0, 10800.0] and recorder.events == [Fault.STORE]

@@ -1,49 +1,35 @@
-"""The protocol, and that every listener speaks it whole."""
+"""The events, which are values."""
 
-import inspect
+from dataclasses import FrozenInstanceError, is_dataclass
+from typing import get_args
 
 import pytest
 
 from cg.gateway import events
-from cg.gateway.events import Events, Fault, Silent
-from cg.gateway.telemetry.event_log import Journal
-from cg.gateway.telemetry.fan_out import Fan
-from cg.gateway.telemetry.metrics import Metrics
-from cg.sweep.ledger import Reason, TurnReport
-
-METHODS = sorted(name for name in vars(Events) if not name.startswith("_"))
+from cg.gateway.events import Fault, GatewayEvent, Outcome, Route
+from cg.sweep.core.expansion import ExpansionOutcome
 
 
-@pytest.mark.parametrize("listener", [Silent, Fan, Journal, Metrics])
-@pytest.mark.parametrize("name", METHODS)
-def test_every_listener_takes_what_the_protocol_says(listener: type, name: str) -> None:
-    """A room that tells of its work never has to ask who listens."""
-    wanted = list(inspect.signature(getattr(Events, name)).parameters)
-    got = list(inspect.signature(inspect.unwrap(getattr(listener, name))).parameters)
-    assert got == wanted
+def test_an_event_is_a_value() -> None:
+    """What one listener has heard, another one cannot have changed."""
+    closed = events.RequestClosed(Route.OWN, 200)
+    with pytest.raises(FrozenInstanceError):
+        closed.status = 500  # type: ignore[misc]
+    assert closed == events.RequestClosed(Route.OWN, 200) and not hasattr(closed, "__dict__")
 
 
-def test_a_fan_tells_each_listener_in_order() -> None:
-    """Figures and log hear the same, the first listener first."""
-    heard: list[tuple[str, str]] = []
-
-    class Ear(Silent):
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def turn(self, report: TurnReport, at: float) -> None:
-            heard.append((self.name, report.reason))
-
-        def fault(self, what: Fault) -> None:
-            heard.append((self.name, what))
-
-    fan = Fan(Ear("a"), Ear("b"))
-    fan.turn(TurnReport(Reason.WARM), 1.0)
-    fan.fault(Fault.STORE)
-    assert heard == [("a", "warm"), ("b", "warm"), ("a", "store"), ("b", "store")]
+def test_every_event_is_in_the_union() -> None:
+    """A listener that takes all of it misses none."""
+    own = {kind for kind in vars(events).values() if is_dataclass(kind) and kind.__module__ == events.__name__}
+    assert own | {events.Refusal, Fault, events.Timer} == set(get_args(GatewayEvent))
 
 
 def test_every_fault_is_either_ours_or_the_worlds() -> None:
     """The page and the alert rules keep the two apart."""
     assert set(Fault) > events.OURS
     assert {f for f in Fault if f.value.startswith(("upstream", "client"))} == set(Fault) - events.OURS
+
+
+def test_what_an_id_brought_has_one_spelling() -> None:
+    """The gateway counts what the sweep says, and one outcome of its own."""
+    assert {*map(Outcome, ExpansionOutcome), Outcome.ROUNDS_SPENT} == set(Outcome)

@@ -12,7 +12,7 @@ pytest.importorskip("httpx2", reason="httpx2 is not installed: the transport is 
 import httpx2
 from carried import WAYS, Carried, carried, until, upstream
 from piped import encoded, recorded
-from wired import ALL_SPENT, OWED, SPENT, WORK, Recorder, Talk, expands, find_markers, scripted
+from wired import ALL_SPENT, OWED, SPENT, WORK, EventRecorder, Talk, expands, find_markers, scripted
 
 from cg.gateway.embedded.local import Providers
 from cg.gateway.events import Timer
@@ -246,9 +246,9 @@ def test_a_fault_of_ours_sends_the_clients_own_body(way: str, monkeypatch: pytes
 
 def test_an_ask_carries_the_credential_of_the_last_request(way: str) -> None:
     """It goes where that went, once, and the answer is applied at the next cold request."""
-    heard = Recorder()
+    recorder = EventRecorder()
     script = {"routes": [ALL_SPENT, WORK]}
-    with upstream(script, redact=False) as up, carried(way, up, PAID, httpx2, events=heard) as live:
+    with upstream(script, redact=False) as up, carried(way, up, PAID, httpx2, events=recorder) as live:
         talk = Talk()
         live.post(talk.body(), x_api_key="first")
         live.post(talk.calls(14).body(), x_api_key="first", anthropic_beta="b-1")
@@ -256,7 +256,7 @@ def test_an_ask_carries_the_credential_of_the_last_request(way: str) -> None:
         (ask,) = [r for r in up.requests if r.get("route") == "ask"]
         headers = {name.lower(): value for name, value in ask["headers"]}
         assert headers["x-api-key"] == "first" and headers["anthropic-beta"] == "b-1"
-        assert heard.timers[Timer.FIRED] == 1
+        assert recorder.timers[Timer.FIRED] == 1
 
 
 def test_a_question_within_a_request_is_asked_beside_it(way: str) -> None:

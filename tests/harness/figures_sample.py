@@ -1,6 +1,24 @@
 """A gateway's figures after a little of everything, for tests of what shows them."""
 
-from cg.gateway.events import Fault, Mode, Outcome, Refusal, Route, Spend, Stage, Timer
+from cg.gateway.events import (
+    AskEnded,
+    ExpandAnswered,
+    Fault,
+    Mode,
+    ModelCalled,
+    OriginalResent,
+    Outcome,
+    Refusal,
+    RequestClosed,
+    RequestOpened,
+    Route,
+    Spend,
+    Stage,
+    StageTimed,
+    Timer,
+    TurnSent,
+    UpstreamReplied,
+)
 from cg.gateway.telemetry.metrics import Metrics
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import AskLeg, Reason, Removed, Savings, TurnReport, ask_row
@@ -30,31 +48,34 @@ def removal(n: int = 1, saved: Savings | None = None) -> TurnReport:
 def busy(metrics: Metrics | None = None) -> Metrics:
     """Three turns over three minutes, two asks, recoveries, faults, refusals."""
     m = metrics if metrics is not None else Metrics()
-    m.opened()
+    for _ in range(6):  # the last one is still being served
+        m.tell(RequestOpened())
     for minute, report in enumerate([TurnReport(Reason.WARM, Phase.WARM), removal(3), removal(1)]):
         at = START + 60 * minute
-        m.request(Route.MESSAGES, 200)
-        m.upstream(200)
-        m.turn(report, at)
-        m.spent(Spend.REQUEST, MODEL, Usage(fresh=100, read=50_000, write_5m=2_000, output=400), at)
-        m.took(Stage.SWEEP, 0.0008)
-        m.took(Stage.TOTAL, 2.0)
-    m.request(Route.MESSAGES, 529)
-    m.upstream(529)
-    m.request(Route.OWN, 200)
-    m.refused(Refusal.HOST)
+        m.tell(RequestClosed(Route.MESSAGES, 200))
+        m.tell(UpstreamReplied(200))
+        m.tell(TurnSent(report, at))
+        m.tell(ModelCalled(Spend.REQUEST, MODEL, Usage(fresh=100, read=50_000, write_5m=2_000, output=400), at))
+        m.tell(StageTimed(Stage.SWEEP, 0.0008))
+        m.tell(StageTimed(Stage.TOTAL, 2.0))
+    m.tell(RequestClosed(Route.MESSAGES, 529))
+    m.tell(UpstreamReplied(529))
+    m.tell(RequestClosed(Route.OWN, 200))
+    m.tell(Refusal.HOST)
     usage = Usage(fresh=900, read=48_000, output=200)
     price = PriceTable.default().price(MODEL)
-    m.spent(Spend.ASK, MODEL, usage, START + 240)
+    m.tell(ModelCalled(Spend.ASK, MODEL, usage, START + 240))
     leg = AskLeg("prefix_ask", usage, 2400.0)
-    m.asked(ask_row("thread", START + 240, MODEL, [leg], price, offered=12, judged_spent=5, dropped=4))
-    m.asked(ask_row("thread", START + 300, MODEL, [AskLeg("prefix_ask", None, 90_000, False)], price, offered=11))
-    m.recovered(Mode.HIDDEN, Outcome.ORIGINAL, rounds=1)
-    m.recovered(Mode.SHOWN, Outcome.EXPIRED)
-    m.spent(Spend.RECOVERY, MODEL, Usage(fresh=1900, read=50_000, output=100), START + 130)
-    m.resent(400)
-    m.timer(Timer.ARMED)
-    m.timer(Timer.FIRED)
-    m.fault(Fault.STORE)
-    m.fault(Fault.UPSTREAM_CUT)
+    m.tell(AskEnded(ask_row("thread", START + 240, MODEL, [leg], price, offered=12, judged_spent=5, dropped=4)))
+    m.tell(
+        AskEnded(ask_row("thread", START + 300, MODEL, [AskLeg("prefix_ask", None, 90_000, False)], price, offered=11))
+    )
+    m.tell(ExpandAnswered(Mode.HIDDEN, Outcome.ORIGINAL, rounds=1))
+    m.tell(ExpandAnswered(Mode.SHOWN, Outcome.EXPIRED))
+    m.tell(ModelCalled(Spend.RECOVERY, MODEL, Usage(fresh=1900, read=50_000, output=100), START + 130))
+    m.tell(OriginalResent(400))
+    m.tell(Timer.ARMED)
+    m.tell(Timer.FIRED)
+    m.tell(Fault.STORE)
+    m.tell(Fault.UPSTREAM_CUT)
     return m

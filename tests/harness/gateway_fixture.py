@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from event_recorder import EventRecorder
 from live import Live
 
-from cg.gateway.events import Silent
 from cg.gateway.http.app import App
 from cg.gateway.serve.launch import event_loop
 from cg.gateway.serve.server import Server, listen, serve
@@ -16,28 +16,12 @@ from cg.gateway.settings import Settings
 from cg.gateway.upstream.pool import PooledUpstream
 
 
-class Heard(Silent):
-    """Keeps what it is told, as (name, *arguments)."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("told", "of") or name.startswith("__"):
-            return object.__getattribute__(self, name)
-        return lambda *given: self.told.append((name, *given))
-
-    def of(self, name: str) -> list[tuple[Any, ...]]:
-        """The arguments of each call of one name."""
-        return [tuple(given) for called, *given in self.told if called == name]
-
-
 @dataclass
 class Served:
     """A gateway that is being served."""
 
     port: int
-    heard: Heard
+    recorder: EventRecorder
     app: App
     server: Server
     live: Live
@@ -51,7 +35,7 @@ def gateway() -> Iterator[Callable[..., Served]]:
         def start(upstream: str, *, environment: dict[str, str] | None = None, **given: Any) -> Served:
             parts = {name: given.pop(name) for name in ("messages", "own", "on_start", "on_stop") if name in given}
             settings = replace(Settings(listen=("127.0.0.1", 0), upstream=upstream, stop_timeout_s=5), **given)
-            heard = Heard()
+            recorder = EventRecorder()
             listener = stack.enter_context(listen(settings.listen))
             made: list[Any] = []
 
@@ -62,12 +46,12 @@ def gateway() -> Iterator[Callable[..., Served]]:
                     idle_timeout_s=settings.upstream_idle_s,
                     environment=environment or {},
                 )
-                app = App(settings, client, heard, **parts)
-                server = Server(app, settings, heard.refused, takes_signals=False)
+                app = App(settings, client, recorder, **parts)
+                server = Server(app, settings, recorder.tell, takes_signals=False)
                 made[:] = [app, server]
                 return lambda ready: serve(server, listener, ready), server.stop
 
             live = stack.enter_context(Live(begin, loop_factory=event_loop()))
-            return Served(listener.getsockname()[1], heard, *made, live)
+            return Served(listener.getsockname()[1], recorder, *made, live)
 
         yield start

@@ -43,7 +43,7 @@ async def main() -> None:
     config = sweep_config.load(None, {}, json.loads((folder / "sweep.json").read_text("utf-8")), None)
     gateway = build(replace(settings, config=config), clock=FileClock(folder / "clock"))
     listener = listen(settings.listen)
-    server = Server(gateway.app, settings, gateway.events.refused)
+    server = Server(gateway.app, settings, gateway.events.tell)
     await serve(server, listener, lambda: print(url_of(listener), flush=True))
 
 

@@ -1,4 +1,4 @@
-"""Kill gateways at random moments of live sessions, and look at what reached the upstream and what they left behind.
+"""Kill gateways at random moments of live sessions, and look at what reached the upstream and what they left tasks.
 
 Run as a script it prints one JSON line: `python gateway_under_fire.py FOLDER KILLS SEED [URL]`, the state in
 FOLDER or on the server at URL.
@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from event_recorder import EventRecorder
 from markers import find_markers
 from wired import EXPAND_TOOL, SECRET, Talk, inbound, read_out
 
-from cg.gateway.events import Silent
-from cg.gateway.messages.handler import Messages
+from cg.gateway.messages.handler import SweepHandler
 from cg.gateway.settings import Settings
-from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.gateway.upstream.pool import PooledUpstream
 from cg.sweep.body.transcript import read
 from cg.sweep.config import Config
@@ -76,7 +76,7 @@ async def serve_for_ever(
     with opened(folder, state) as store:
         settings = Settings(upstream=url, config=CONFIG, budget_ms=60_000)
         pool = PooledUpstream(url, environment={})
-        gateway = Messages(settings, pool, Sweep(CONFIG, store), Silent(), secret=SECRET, clock=clock)
+        gateway = SweepHandler(settings, pool, Sweep(CONFIG, store), EventRecorder(), secret=SECRET, clock=clock)
         os.write(acknowledged, b"ready\n")
         for n in range(first, first + 10**6):
             for step in range(STEPS):
@@ -118,7 +118,7 @@ def kill_once(
 
 def wrong_in(folder: Path, state: str | None, url: str, log: Path) -> tuple[int, int, list[str]]:
     """(bodies, markers, what is wrong) in all that the upstream got."""
-    naming, wrong, bodies, markers = Naming(SECRET, url), [], 0, 0
+    naming, wrong, bodies, markers = ThreadNaming(SECRET, url), [], 0, 0
     written: dict[tuple[str, str, int], str] = {}
     with opened(folder, state) as store:
         for line in log.read_text("utf-8").splitlines():

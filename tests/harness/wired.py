@@ -4,31 +4,29 @@ import asyncio
 import base64
 import json
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from event_recorder import EventRecorder
 from fake_upstream import FakeUpstream
 from markers import find_markers
 from sessions import HOUR_MARK, MARK, MODEL, READ_TOOL
 from sweeping import output
 
-from cg.gateway import events
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.http import sse
-from cg.gateway.messages.handler import Messages
+from cg.gateway.messages.handler import SweepHandler
 from cg.gateway.replies.message import of_events
 from cg.gateway.settings import Settings
 from cg.gateway.upstream.pool import PooledUpstream
 from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL
 from cg.sweep.config import Config, load
 from cg.sweep.drivers import Sweep
-from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.prices import PriceTable, cost_usd
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Usage, usage_of
+from cg.sweep.values import usage_of
 
 __all__ = ["DECLARATION", "EXPAND_TOOL", "HOUR_MARK", "MARK", "find_markers", "output"]
 SECRET = b"s" * 32
@@ -61,44 +59,6 @@ class ManualClock:
         for _, woken in self._sleeping:
             woken.set()
         self._sleeping.clear()
-
-
-class Recorder(events.Silent):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.turns: list[TurnReport] = []
-        self.rows: list[AskRow] = []
-        self.usages: list[tuple[events.Spend, Usage | None]] = []
-        self.recoveries: list[tuple[events.Mode, events.Outcome, int]] = []
-        self.resents: list[int] = []
-        self.timers: Counter[events.Timer] = Counter()
-        self.faults: Counter[events.Fault] = Counter()
-        self.projections: list[TurnReport] = []
-
-    def turn(self, report: TurnReport, at: float) -> None:
-        self.turns.append(report)
-
-    def projected(self, report: TurnReport, at: float) -> None:
-        self.projections.append(report)
-
-    def asked(self, row: AskRow) -> None:
-        self.rows.append(row)
-
-    def spent(self, why: events.Spend, model: str, usage: Usage | None, at: float) -> None:
-        self.usages.append((why, usage))
-
-    def recovered(self, mode: events.Mode, outcome: events.Outcome, rounds: int = 0) -> None:
-        self.recoveries.append((mode, outcome, rounds))
-
-    def resent(self, status: int) -> None:
-        self.resents.append(status)
-
-    def timer(self, what: events.Timer) -> None:
-        self.timers[what] += 1
-
-    def fault(self, what: events.Fault) -> None:
-        self.faults[what] += 1
 
 
 @dataclass
@@ -147,7 +107,7 @@ class Live:
     up: FakeUpstream
     clock: ManualClock
     messages: Any
-    recorder: Recorder
+    recorder: EventRecorder
     sweep: Sweep
     store: Any
 
@@ -168,7 +128,7 @@ class Live:
         self.clock.advance(seconds)
         for _ in range(20):  # and who is due now, begin
             await asyncio.sleep(0)
-        await until(lambda: not self.messages.timers.firing)
+        await until(lambda: not self.messages.timers._firing)
 
     @property
     def sent(self) -> list[dict[str, Any]]:
@@ -237,9 +197,9 @@ async def live(
         threading.Thread(target=up.server.serve_forever, kwargs=serving, daemon=True).start()
     store = MemoryStore() if store is None else store
     pool = PooledUpstream(up.base_url, environment={})
-    clock, recorder, sweep = ManualClock(up), Recorder(), Sweep(config, store)
+    clock, recorder, sweep = ManualClock(up), EventRecorder(), Sweep(config, store)
     settings = Settings(upstream=up.base_url, config=config, budget_ms=budget_ms)
-    made = make or Messages
+    made = make or SweepHandler
     messages = made(settings, pool, sweep, recorder, secret=SECRET, clock=clock)
     try:
         yield Live(up, clock, messages, recorder, sweep, store)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from cg.gateway import events
-from cg.gateway.telemetry import meanings as words
+from cg.gateway.telemetry import descriptions
 from cg.sweep import counters, ledger, values
 from docsite.configuration import code, table
 
@@ -30,9 +30,9 @@ SETS: tuple[tuple[str, str, type[StrEnum]], ...] = (
 # As the page and the doctor say it. Members of different sets are equal when their words are, so the set is in the key.
 WORDS = {
     (type(member), member): said
-    for of_set in (words.REASONS, words.FAULTS, words.OUTCOMES, words.ASKS)
+    for of_set in (descriptions.REASONS, descriptions.FAULTS, descriptions.OUTCOMES, descriptions.ASKS)
     for member, said in of_set.items()
-} | {(values.Phase, phase): words.REASONS[ledger.Reason(phase)] for phase in values.Phase}
+} | {(values.Phase, phase): descriptions.REASONS[ledger.Reason(phase)] for phase in values.Phase}
 
 
 def page() -> str:

@@ -1,9 +1,11 @@
-"""What the gateway's rooms say about their work: one protocol, every label from a closed set.
+"""What the gateway says about its work: events, which are values, each told once to whoever listens.
 
-A label is an enum member and never a string that a client, an upstream or a model can choose, so the number of time
-series is bounded by this file, and no content can leave through a metric.
+A refusal, a fault and a step of a timer are events as they stand; the other events are the dataclasses below. A label
+is an enum member and never a string that a client, an upstream or a model can choose, so the number of time series is
+bounded by this file, and no content can leave through a metric.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -22,7 +24,7 @@ class Route(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why the gateway itself turned a request away."""
+    """The gateway itself turned a request away, and why."""
 
     HOST = "host"  # a host name that is not one of this machine, and no token
     ORIGIN = "origin"  # a page of another web origin
@@ -31,11 +33,10 @@ class Refusal(StrEnum):
     FRAMING = "framing"  # lengths and encodings that two readers could understand differently
     TOO_LARGE = "too_large"  # a body over `max_body_mb`
     BUSY = "busy"  # more than `max_requests`, `max_connections` or `max_buffered_mb` at a time
-    METHOD = "method"  # a method that the route does not have
 
 
 class Fault(StrEnum):
-    """What went wrong; the first group is ours, the second is the world's."""
+    """Something failed, and the request went on as the rules say; the first group is ours, the second is the world's."""
 
     SWEEP = "sweep"
     STORE = "store"
@@ -81,7 +82,7 @@ class Outcome(StrEnum):
 
 
 class Timer(StrEnum):
-    """The life of an idle ask."""
+    """A step in the life of an idle ask."""
 
     ARMED = "armed"  # a reply has ended, and a gap may begin
     CANCELLED = "cancelled"  # the branch's next request came first
@@ -101,93 +102,103 @@ class Stage(StrEnum):
     RECOVERY = "recovery"
 
 
+@dataclass(frozen=True, slots=True)
+class RequestOpened:
+    """A request is being served from now on; `RequestClosed` follows exactly once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestClosed:
+    """A request is done, however it ended."""
+
+    route: Route
+    status: int  # of the answer; 0 if the client was gone before one could be given
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamReplied:
+    """The upstream answered with this status, whatever the call was made for."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSent:
+    """What the sweep did to one request that was really sent."""
+
+    report: TurnReport
+    at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class TurnProjected:
+    """What the sweep would have done to a request that was sent untouched: kept apart from every real figure."""
+
+    report: TurnReport
+    at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """A model call has ended; None for a usage that the provider did not say."""
+
+    spend: Spend
+    model: str  # finds the price and labels nothing
+    usage: Usage | None
+    at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class AskEnded:
+    """An adjudication ended. Its tokens are those of its `ModelCalled` events with `Spend.ASK`, not counted again."""
+
+    row: AskRow
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandAnswered:
+    """A call of our tool was answered; `rounds` calls were made inside the gateway for it."""
+
+    mode: Mode
+    outcome: Outcome
+    rounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalResent:
+    """The upstream refused a body that we had changed with this status, and the original was sent."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimed:
+    """How long a stage took, by a monotonic clock."""
+
+    stage: Stage
+    seconds: float
+
+
+GatewayEvent = (
+    RequestOpened
+    | RequestClosed
+    | UpstreamReplied
+    | TurnSent
+    | TurnProjected
+    | ModelCalled
+    | AskEnded
+    | ExpandAnswered
+    | OriginalResent
+    | StageTimed
+    | Refusal
+    | Fault
+    | Timer
+)
+
+
 class Events(Protocol):
-    """Whoever counts. Calls return at once, never raise, never block, and are safe from any thread."""
+    """Whoever listens. Calls return at once, never block, and come from any thread."""
 
-    def request(self, route: Route, status: int) -> None:
-        """A request was answered with this status; 0 if the client was gone before an answer could be given."""
+    def tell(self, event: GatewayEvent) -> None:
+        """Take in one event."""
         ...
-
-    def refused(self, why: Refusal) -> None:
-        """The gateway itself turned a request away (also counted by `request`)."""
-        ...
-
-    def upstream(self, status: int) -> None:
-        """The upstream answered with this status, whatever the call was made for."""
-        ...
-
-    def turn(self, report: TurnReport, at: float) -> None:
-        """What the sweep did to one request that was really sent; `at` in seconds since the epoch."""
-        ...
-
-    def projected(self, report: TurnReport, at: float) -> None:
-        """What the sweep would have done to a request that was sent untouched: kept apart from every real figure."""
-        ...
-
-    def spent(self, why: Spend, model: str, usage: Usage | None, at: float) -> None:
-        """A reply's usage by tier; None when the provider did not say. `model` finds the price and labels nothing."""
-        ...
-
-    def asked(self, row: AskRow) -> None:
-        """An adjudication ended. Its tokens are told by `spent` with `Spend.ASK`, once a leg, not again here."""
-        ...
-
-    def recovered(self, mode: Mode, outcome: Outcome, rounds: int = 0) -> None:
-        """A call of our tool was answered; `rounds` calls were made inside the gateway for it."""
-        ...
-
-    def resent(self, status: int) -> None:
-        """The upstream refused a body that we had changed with this status, and the original was sent."""
-        ...
-
-    def timer(self, what: Timer) -> None:
-        """An idle ask was armed, cancelled or made."""
-        ...
-
-    def fault(self, what: Fault) -> None:
-        """Something failed; the request went on as the rules say."""
-        ...
-
-    def took(self, stage: Stage, seconds: float) -> None:
-        """How long a stage took, by a monotonic clock."""
-        ...
-
-    def opened(self) -> None:
-        """A request is being served from now on; `closed` follows exactly once."""
-        ...
-
-    def closed(self) -> None:
-        """The request that `opened` told of is done, however it ended."""
-        ...
-
-
-class Silent:
-    """Counts nothing: for tests, and for a caller that wants no figures."""
-
-    def request(self, route: Route, status: int) -> None: ...
-
-    def refused(self, why: Refusal) -> None: ...
-
-    def upstream(self, status: int) -> None: ...
-
-    def turn(self, report: TurnReport, at: float) -> None: ...
-
-    def projected(self, report: TurnReport, at: float) -> None: ...
-
-    def spent(self, why: Spend, model: str, usage: Usage | None, at: float) -> None: ...
-
-    def asked(self, row: AskRow) -> None: ...
-
-    def recovered(self, mode: Mode, outcome: Outcome, rounds: int = 0) -> None: ...
-
-    def resent(self, status: int) -> None: ...
-
-    def timer(self, what: Timer) -> None: ...
-
-    def fault(self, what: Fault) -> None: ...
-
-    def took(self, stage: Stage, seconds: float) -> None: ...
-
-    def opened(self) -> None: ...
-
-    def closed(self) -> None: ...

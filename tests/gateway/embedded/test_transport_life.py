@@ -16,7 +16,7 @@ pytest.importorskip("httpx2", reason="httpx2 is not installed: the transport is 
 
 import httpx2
 from carried import PATIENCE_S, WAYS, Carried, carried, until, upstream
-from wired import ALL_SPENT, WORK, Recorder, Talk
+from wired import ALL_SPENT, WORK, EventRecorder, Talk
 
 from cg.errors import CgError
 from cg.gateway.events import Timer
@@ -242,13 +242,13 @@ def test_a_transport_that_is_closed_in_the_middle_of_a_stream_ends_it() -> None:
 
 def test_a_timer_dies_with_the_transport(way: str) -> None:
     """A closed client asks nothing more."""
-    heard = Recorder()
+    recorder = EventRecorder()
     with upstream({"routes": [ALL_SPENT, WORK]}) as up:
-        with carried(way, up, PAID, httpx2, events=heard) as live:
+        with carried(way, up, PAID, httpx2, events=recorder) as live:
             talk = Talk()
             live.post(talk.body())
             live.post(talk.calls(14).body())
-        assert heard.timers[Timer.ARMED] >= 1 and heard.timers[Timer.DROPPED] == 1
+        assert recorder.timers[Timer.ARMED] >= 1 and recorder.timers[Timer.DROPPED] == 1
         assert not any(thread.name == "cg-transport" for thread in threading.enumerate())
         assert [r.get("route") for r in up.requests] == ["work", "work"]
 

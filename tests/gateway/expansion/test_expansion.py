@@ -305,7 +305,7 @@ def test_a_stream_that_is_cut_while_held_ends_as_it_came() -> None:
             await outbound.close()
             assert b"".join(pieces).count(b"event: ") == 6
             assert EXPAND_TOOL.encode() in b"".join(pieces)
-            assert not len(gateway.messages.timers)  # a reply that did not arrive whole arms nothing
+            assert not len(gateway.messages.timers._armed)  # a reply that did not arrive whole arms nothing
 
     asyncio.run(session())
 
@@ -384,7 +384,7 @@ def test_compressed_replies_are_read_and_recovered(stream: bool, coding: str, co
             talk = Talk(top={"stream": stream})
             await swept(gateway, talk)
             squeezing = Compressing(gateway.messages._upstream, coding, compressor)
-            gateway.messages._upstream = gateway.messages._recovery._upstream = squeezing
+            gateway.messages._upstream = gateway.messages._expander._upstream = squeezing
             answer = await gateway.post(talk.say("Show me.").body(), accept_encoding=f"{coding}, nonsense;q=0.5")
             assert [b["text"] for b in answer.content] == ["Look. ", "Found."]
             assert b"content-encoding" not in dict(answer.headers)

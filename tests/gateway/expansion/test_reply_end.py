@@ -11,6 +11,7 @@ pytest.importorskip("httpcore2")
 from wired import EXPAND_TOOL, Talk, expands, inbound, live, scripted, swept, until
 
 from cg.gateway.events import Fault
+from cg.gateway.http import sse
 from cg.gateway.upstream.contract import Cut
 from cg.gateway.upstream.contract import read_whole as read_all
 
@@ -45,7 +46,7 @@ class Edited:
 
 def edit(gateway: Any, nth: int, old: bytes = b"", new: bytes = b"") -> Edited:
     edited = Edited(gateway.messages._upstream, nth, old, new)
-    gateway.messages._upstream = gateway.messages._recovery._upstream = edited
+    gateway.messages._upstream = gateway.messages._expander._upstream = edited
     return edited
 
 
@@ -98,5 +99,33 @@ def test_a_stream_that_is_closed_while_it_waits_for_a_round_is_cut_for_its_reade
             await outbound.close()
             with pytest.raises(Cut):
                 await reader
+
+    asyncio.run(session())
+
+
+def test_an_event_longer_than_anybody_sends_passes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From there on nothing is looked at, and every byte still leaves, none of them twice."""
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 8000)
+
+    class InPieces(Edited):
+        async def send(self, method: str, target: bytes, headers: Any, body: Any = b"") -> Any:
+            reply = await super().send(method, target, headers, body)
+            self.sent = await read_all(reply.stream(), 10**7)
+
+            async def stream() -> Any:
+                for at in range(0, len(self.sent), 3000):
+                    yield self.sent[at : at + 3000]
+
+            reply.stream = stream
+            return reply
+
+    async def session() -> None:
+        async with live(scripted({"text": "Now a long one."})) as gateway:
+            talk = Talk(top={"stream": True})
+            await swept(gateway, talk)
+            pieces = InPieces(gateway.messages._upstream, 1, b"long one", b"x" * 20_000)
+            gateway.messages._upstream = pieces
+            answer = await gateway.post(talk.say("Show me.").body())
+            assert len(answer.body) > 20_000 and answer.body == pieces.sent
 
     asyncio.run(session())

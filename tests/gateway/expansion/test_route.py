@@ -4,12 +4,13 @@ import asyncio
 import hashlib
 
 import pytest
+from event_recorder import EventRecorder
 from live import RawUpstream, ask, status
 
-from cg.gateway.events import Fault, Mode, Outcome, Silent
+from cg.gateway.events import Fault, Mode, Outcome
 from cg.gateway.exchange import Inbound
-from cg.gateway.expansion.route import Originals
-from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.expansion.route import ExpandRoute
+from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.store import StoreError
@@ -20,25 +21,13 @@ OWN = [(b"x-api-key", b"k"), (b"x-claude-code-session-id", b"s")]
 CONTENT = "<script>alert(1)</script> caf\u00e9\n".encode()
 
 
-class Told(Silent):
-    def __init__(self):
-        self.outcomes, self.faults = [], []
-
-    def recovered(self, mode, outcome, rounds=0):
-        assert mode is Mode.ROUTE
-        self.outcomes.append(outcome)
-
-    def fault(self, what):
-        self.faults.append(what)
-
-
 @pytest.fixture
 def kept():
-    """A thread that holds one original: (route, key, what was told)."""
-    naming, store, told = Naming(b"s" * 32, "https://up.example"), MemoryStore(), Told()
+    """A thread that holds one original: (route, key, recorder)."""
+    naming, store, recorder = ThreadNaming(b"s" * 32, "https://up.example"), MemoryStore(), EventRecorder()
     identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
     store.put(naming.named(OWN), [Payload(identity, CONTENT, "Read", '{"file_path":"a"}')], 1000.0)
-    return Originals(Sweep(Config(), store), naming, told, lambda: 1000.0), identity.key, told
+    return ExpandRoute(Sweep(Config(), store), naming, recorder, lambda: 1000.0), identity.key, recorder
 
 
 def get(route, headers, query, method="GET"):
@@ -48,13 +37,13 @@ def get(route, headers, query, method="GET"):
 
 def test_the_original_comes_back_byte_for_byte_and_as_no_page(kept):
     """What a tool has put out is shown as text, whatever it looks like."""
-    route, key, told = kept
+    route, key, recorder = kept
     answer = get(route, OWN, b"id=" + key.encode())
     assert answer.status == 200 and answer.body == CONTENT
     headers = dict(answer.headers)
     assert headers[b"content-type"].startswith(b"text/plain") and headers[b"x-content-type-options"] == b"nosniff"
     assert get(route, OWN, b"id=%3C%3Ccg%3A" + key.encode() + b"%3E%3E").body == CONTENT  # in its marker
-    assert told.outcomes == [Outcome.ORIGINAL] * 2
+    assert recorder.recoveries == [(Mode.ROUTE, Outcome.ORIGINAL, 0)] * 2
 
 
 @pytest.mark.parametrize(
@@ -70,10 +59,10 @@ def test_the_original_comes_back_byte_for_byte_and_as_no_page(kept):
 )
 def test_another_thread_finds_nothing(kept, headers):
     """Another credential, session or sub-agent is another conversation, and an id alone opens none."""
-    route, key, told = kept
+    route, key, recorder = kept
     answer = get(route, headers, b"id=" + key.encode())
     assert answer.status == 404 and CONTENT not in answer.body
-    assert told.outcomes == [Outcome.UNKNOWN]
+    assert recorder.recoveries == [(Mode.ROUTE, Outcome.UNKNOWN, 0)]
 
 
 @pytest.mark.parametrize("query", [b"", b"id=", b"id=zz", b"id=0000000000000000", b"id=%s&id=%s", b"id=..%2f..%2fetc"])
@@ -93,11 +82,11 @@ def test_without_a_name_there_is_no_conversation(kept):
 
 def test_a_session_of_the_metadata_is_named_in_the_query():
     """Clients that put their session's id into the body have no header for it."""
-    naming, store = Naming(b"s" * 32, "https://up.example"), MemoryStore()
+    naming, store = ThreadNaming(b"s" * 32, "https://up.example"), MemoryStore()
     own = [(b"x-api-key", b"k")]
     identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
     store.put(naming.named(own, "session-7"), [Payload(identity, CONTENT, "Read", "{}")], 1000.0)
-    route = Originals(Sweep(Config(), store), naming, Told(), lambda: 1000.0)
+    route = ExpandRoute(Sweep(Config(), store), naming, EventRecorder(), lambda: 1000.0)
     assert get(route, own, b"session=session-7&id=" + identity.key.encode()).body == CONTENT
     assert get(route, own, b"session=session-8&id=" + identity.key.encode()).status == 404
 
@@ -109,10 +98,10 @@ def test_a_store_that_fails_is_a_clear_error():
         def load(self, thread):
             raise StoreError("locked")
 
-    told = Told()
-    route = Originals(Sweep(Config(), Broken()), Naming(b"s" * 32, "u"), told, lambda: 1000.0)
+    recorder = EventRecorder()
+    route = ExpandRoute(Sweep(Config(), Broken()), ThreadNaming(b"s" * 32, "u"), recorder, lambda: 1000.0)
     assert get(route, OWN, b"id=0123456789abcdef").status == 503
-    assert told.faults == [Fault.STORE]
+    assert recorder.of(Fault) == [Fault.STORE]
 
 
 def test_over_the_wire_it_needs_the_token(gateway, kept):

@@ -8,7 +8,7 @@ import threading
 import pytest
 from live import RawUpstream, ask, dial, status, until
 
-from cg.gateway.events import Fault, Refusal, Route
+from cg.gateway.events import Fault, Refusal, RequestClosed, RequestOpened, Route
 from cg.gateway.exchange import Outbound
 from cg.gateway.upstream.contract import Cut, TimedOut, Unreachable
 
@@ -56,7 +56,7 @@ def test_messages_go_to_the_sweep_whole(gateway):
             b"beta=true",
         )
         assert (b"x-cg-session", b"s") in inbound.headers and (b"x-api-key", b"k") in inbound.headers
-        assert until(lambda: served.heard.of("request") == [(Route.MESSAGES, 200)])
+        assert until(lambda: served.recorder.of(RequestClosed) == [RequestClosed(Route.MESSAGES, 200)])
         assert echo.closed == 1 and upstream.requests == []
 
 
@@ -67,7 +67,7 @@ def test_count_tokens_goes_to_the_sweep(gateway):
         served = gateway(upstream.url, messages=echo)
         answer = ask(served.port, b"POST /v1/messages/count_tokens", body=b"{}")
         assert answer.body == b"counted" and answer.one(b"content-length") == b"7"
-        assert until(lambda: served.heard.of("request") == [(Route.COUNT_TOKENS, 200)])
+        assert until(lambda: served.recorder.of(RequestClosed) == [RequestClosed(Route.COUNT_TOKENS, 200)])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_body_past_the_limit_is_refused_unread(gateway):
             assert json.loads(answer.body)["error"]["type"] == "request_too_large"
             assert wire.is_closed_by_peer()
         assert ask(served.port, b"POST /v1/messages", body=b"x" * 1000).body == b"<" + b"x" * 1000 + b">"
-        assert served.heard.of("refused") == [(Refusal.TOO_LARGE,)]
+        assert served.recorder.of(Refusal) == [Refusal.TOO_LARGE]
 
 
 def test_a_body_in_chunks_is_refused_at_the_limit(gateway):
@@ -168,7 +168,7 @@ def test_what_becomes_of_the_upstream_is_told_by_a_status(gateway, error, code, 
         assert status(answer) == code
         assert json.loads(answer.body)["error"]["message"].startswith("cg-proxy: ")
         assert b"secret" not in answer.body
-        assert served.heard.of("fault") == ([(fault,)] if fault else [])
+        assert served.recorder.of(Fault) == ([fault] if fault else [])
         assert until(lambda: served.app._room.free_bytes == 512 * 2**20)
 
 
@@ -207,7 +207,7 @@ def test_a_stream_that_is_cut_ends_for_the_client_as_it_ended_for_us(gateway):
             assert wire.head() is not None
             assert wire.exactly(len(b"5\r\nevent\r\n")) == b"5\r\nevent\r\n"
             assert wire.socket.recv(100) == b""
-        assert until(lambda: (Fault.UPSTREAM_CUT,) in served.heard.of("fault"))
+        assert until(lambda: Fault.UPSTREAM_CUT in served.recorder.of(Fault))
 
 
 def test_a_stream_that_is_reset_is_reset_for_the_client(gateway):
@@ -251,7 +251,7 @@ def test_a_stream_that_stalls_is_cut_at_the_limit(gateway):
             wire.send(b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n")
             with pytest.raises(ConnectionError):
                 wire.message()
-        assert (Fault.UPSTREAM_TIMEOUT,) in served.heard.of("fault")
+        assert Fault.UPSTREAM_TIMEOUT in served.recorder.of(Fault)
 
 
 def test_a_client_that_stops_sending_is_told_and_let_go(gateway):
@@ -297,7 +297,7 @@ def test_a_client_that_takes_nothing_slows_the_upstream_and_is_let_go(gateway):
             wire.send(b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert ended.wait(60)
         assert len(sent) < 1000, "a client that reads nothing was sent 64 MB"
-        assert until(lambda: (Fault.CLIENT_GONE,) in served.heard.of("fault"))
+        assert until(lambda: Fault.CLIENT_GONE in served.recorder.of(Fault))
 
 
 def test_an_answer_s_source_is_closed_also_when_its_body_was_never_started(gateway):
@@ -327,7 +327,7 @@ def test_an_answer_s_source_is_closed_also_when_its_body_was_never_started(gatew
             wire.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}")
             assert asked.wait(60)
         assert closed.wait(60)
-        assert until(lambda: served.heard.of("request") == [(Route.MESSAGES, 0)])
+        assert until(lambda: served.recorder.of(RequestClosed) == [RequestClosed(Route.MESSAGES, 0)])
 
 
 def test_every_request_is_opened_and_closed_once(gateway):
@@ -337,8 +337,8 @@ def test_every_request_is_opened_and_closed_once(gateway):
         ask(served.port, b"GET /x")
         ask(served.port, b"POST /v1/messages", body=b"{}")
         ask(served.port, b"GET /x", host=b"evil.example")
-        assert until(lambda: len(served.heard.of("closed")) == 3)
-        assert len(served.heard.of("opened")) == 3 and served.app.active == 0
+        assert until(lambda: len(served.recorder.of(RequestClosed)) == 3)
+        assert len(served.recorder.of(RequestOpened)) == 3 and served.app.active == 0
 
 
 def test_an_expected_continue_is_given_by_the_gateway(gateway):

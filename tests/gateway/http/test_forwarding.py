@@ -7,7 +7,7 @@ import threading
 import pytest
 from live import RawUpstream, ask, dial, status, until
 
-from cg.gateway.events import Fault, Route
+from cg.gateway.events import Fault, RequestClosed, Route, UpstreamReplied
 from cg.gateway.http.forwarding import incoming, outgoing
 
 
@@ -132,8 +132,8 @@ def test_the_answer_passes_with_status_headers_and_bytes(gateway):
             (b"x-tab", b"a\tb"),
             (b"content-length", b"%d" % len(packed)),
         ]
-        assert until(lambda: served.heard.of("request") == [(Route.OTHER, 529)])
-        assert served.heard.of("upstream") == [(529,)]
+        assert until(lambda: served.recorder.of(RequestClosed) == [RequestClosed(Route.OTHER, 529)])
+        assert served.recorder.of(UpstreamReplied) == [UpstreamReplied(529)]
 
 
 def test_a_redirect_is_the_client_s_to_follow(gateway):
@@ -283,8 +283,8 @@ def test_routes_of_other_providers_pass_and_are_counted(gateway):
         served = gateway(upstream.url)
         for path in (b"/v1/chat/completions", b"/v1/responses", b"/v1beta/models/g:generateContent"):
             assert ask(served.port, b"POST " + path, body=b"{}").body == b"ok"
-        assert until(lambda: len(served.heard.of("request")) == 3)
-        assert {route for route, _ in served.heard.of("request")} == {Route.FOREIGN}
+        assert until(lambda: len(served.recorder.of(RequestClosed)) == 3)
+        assert {event.route for event in served.recorder.of(RequestClosed)} == {Route.FOREIGN}
 
 
 def test_an_upgrade_is_not_taken_up(gateway):
@@ -315,7 +315,7 @@ def test_a_client_that_goes_away_ends_the_upstream_s_work(gateway):
             wire.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}")
             assert wire.head() is not None
         assert ended.wait(60)
-        assert until(lambda: (Fault.CLIENT_GONE,) in served.heard.of("fault"))
+        assert until(lambda: Fault.CLIENT_GONE in served.recorder.of(Fault))
 
 
 def test_a_client_that_goes_away_before_the_answer_ends_the_upstream_s_work_too(gateway):
@@ -333,7 +333,7 @@ def test_a_client_that_goes_away_before_the_answer_ends_the_upstream_s_work_too(
             wire.send(b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert asked.wait(60)
         assert ended.wait(60)
-        assert until(lambda: served.heard.of("request") == [(Route.OTHER, 0)])
+        assert until(lambda: served.recorder.of(RequestClosed) == [RequestClosed(Route.OTHER, 0)])
 
 
 def test_a_client_that_goes_away_within_its_body_ends_the_upstream_s_request(gateway):

@@ -2,12 +2,12 @@
 
 import asyncio
 from typing import Any
-from unittest.mock import Mock, call
 
 import pytest
+from event_recorder import EventRecorder
 
 from cg.gateway.events import Fault
-from cg.gateway.messages.background_tasks import Behind
+from cg.gateway.messages.background_tasks import BackgroundTasks
 
 gather = asyncio.gather
 
@@ -45,12 +45,12 @@ def test_settling_ends_when_work_is_done_whose_callbacks_wait_for_their_turn(
             raise OSError
 
     async def session() -> None:
-        behind = Behind(Mock(), 4)
-        behind._tasks = Looked()
-        behind.do(work())
+        tasks = BackgroundTasks(EventRecorder(), 4)
+        tasks._tasks = Looked()
+        tasks.start(work())
         # Its first step comes right behind the work's only one, before any callback.
-        await asyncio.create_task(behind.settle())
-        assert done == [1] and len(behind) == 0
+        await asyncio.create_task(tasks.settle())
+        assert done == [1] and len(tasks._tasks) == 0
 
     asyncio.run(session())
 
@@ -60,20 +60,20 @@ def test_settling_waits_for_what_is_begun_meanwhile() -> None:
     done = []
 
     async def session() -> None:
-        behind = Behind(Mock(), 3)
+        tasks = BackgroundTasks(EventRecorder(), 3)
 
         async def first() -> None:
             await asyncio.sleep(0)
-            behind.do(last())
+            tasks.start(last())
             done.append("first")
 
         async def last() -> None:
             await asyncio.sleep(0)
             done.append("last")
 
-        behind.do(first())
-        await behind.settle()
-        assert len(behind) == 0
+        tasks.start(first())
+        await tasks.settle()
+        assert len(tasks._tasks) == 0
 
     asyncio.run(session())
     assert done == ["first", "last"]
@@ -81,17 +81,17 @@ def test_settling_waits_for_what_is_begun_meanwhile() -> None:
 
 def test_past_the_limit_work_is_left_out_and_told_as_a_fault() -> None:
     """What was begun goes on."""
-    events, done = Mock(), []
+    recorder, done = EventRecorder(), []
 
     async def work(n: int) -> None:
         done.append(n)
 
     async def session() -> None:
-        behind = Behind(events, 2)
+        tasks = BackgroundTasks(recorder, 2)
         for n in range(3):
-            behind.do(work(n))
-        assert len(behind) == 2
-        await behind.settle()
+            tasks.start(work(n))
+        assert len(tasks._tasks) == 2
+        await tasks.settle()
 
     asyncio.run(session())
-    assert done == [0, 1] and events.fault.call_args_list == [call(Fault.STORE)]
+    assert done == [0, 1] and recorder.events == [Fault.STORE]

@@ -101,7 +101,7 @@ def test_a_stream_that_is_cut_ends_so_and_is_counted(top: dict[str, Any]) -> Non
             assert b"".join(pieces).count(b"event: ") == 5
             ((why, usage),) = gateway.recorder.usages
             assert why is Spend.REQUEST and usage is not None and usage.write_5m > 1000
-            assert not len(gateway.messages.timers)
+            assert not len(gateway.messages.timers._armed)
 
     asyncio.run(session())
 
@@ -170,7 +170,7 @@ class Stuck(MemoryStore):
 
 def ended(gateway: Live) -> bool:
     """Whether no turn holds or wants a thread's lock any more."""
-    return len(gateway.messages._turns._threads) == 0
+    return len(gateway.messages._turns._threads._held) == 0
 
 
 def test_rule_10_past_the_budget_the_last_frozen_form_leaves() -> None:
@@ -338,7 +338,7 @@ def test_other_errors_pass_as_they_are(status: int) -> None:
             answer = await gateway.post(Talk().body())
             assert answer.status == status and first(answer.headers, b"retry-after") == b"7"
             assert len(gateway.sent) == 1 and not gateway.recorder.resents
-            assert not len(gateway.messages.timers)
+            assert not len(gateway.messages.timers._armed)
 
     asyncio.run(session())
 
@@ -525,7 +525,7 @@ def test_an_answer_is_closed_although_nobody_read_it() -> None:
             outbound = await gateway.messages.handle(inbound(Talk(top={"stream": True}).body()))
             assert outbound.close is not None
             await outbound.close()
-            assert not len(gateway.messages.timers)
+            assert not len(gateway.messages.timers._armed)
             answer = await read_out(await gateway.messages.handle(inbound(Talk().say("x").body())))
             assert answer.status == 200
 
@@ -533,7 +533,7 @@ def test_an_answer_is_closed_although_nobody_read_it() -> None:
 
 
 def test_a_turn_that_nobody_waits_for_decides_nothing() -> None:
-    """A request whose client is gone in the middle of our work leaves no removal behind."""
+    """A request whose client is gone in the middle of our work leaves no removal tasks."""
 
     async def session() -> None:
         store = Stuck()

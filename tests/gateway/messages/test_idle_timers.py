@@ -40,7 +40,7 @@ def test_the_ask_is_made_a_minute_before_the_entry_expires(ttl: Any, due: int) -
             (ask,) = asks(gateway)
             assert ask["usage"]["cache_read_input_tokens"] > 0 == ask["usage"]["cache_creation_input_tokens"]
             await gateway.wait(due + 10)
-            assert len(asks(gateway)) == 1 and not len(gateway.messages.timers)
+            assert len(asks(gateway)) == 1 and not len(gateway.messages.timers._armed)
 
     asyncio.run(session())
 
@@ -71,7 +71,7 @@ def test_the_next_request_cancels_the_ask() -> None:
             for n in range(5):
                 await gateway.wait(200)
                 await gateway.post(talk.say(f"Step {n}.").body())
-                assert len(gateway.messages.timers) == 1
+                assert len(gateway.messages.timers._armed) == 1
             assert asks(gateway) == []
             await gateway.wait(241)
             assert len(asks(gateway)) == 1
@@ -93,7 +93,7 @@ def test_a_request_while_the_ask_is_under_way_does_not_wait_and_is_not_turned_ba
                 await asyncio.sleep(0.01)
             gateway.clock.advance(5)
             await gateway.post(talk.say("Go on.").body())
-            assert gateway.messages.timers.firing == 1
+            assert len(gateway.messages.timers._firing) == 1
             (thread,) = gateway.sweep._known
             clock = gateway.store.load(thread).branches[0].clock
             await gateway.wait(0)
@@ -150,7 +150,7 @@ def test_a_refused_credential_is_let_go() -> None:
             await begun(gateway, talk)
             await gateway.wait(241)
             assert gateway.recorder.timers[Timer.CREDENTIAL_REFUSED] == 1
-            assert not len(gateway.messages.timers)
+            assert not len(gateway.messages.timers._armed)
             answer = await gateway.post(talk.say("And now?").body())
             assert answer.status == 200 and gateway.recorder.turns[-1].reason is Reason.ASK_FAILED
 
@@ -209,7 +209,7 @@ def test_two_gateways_on_one_store_ask_once() -> None:
             other.clock.advance(0)
             fired = [g.recorder.timers for g in (one, other)]
             await until(lambda: sum(t[Timer.FIRED] + t[Timer.CLAIMED_ELSEWHERE] for t in fired) == 2)
-            await until(lambda: one.messages.timers.firing == other.messages.timers.firing == 0)
+            await until(lambda: one.messages.timers._firing == other.messages.timers._firing == set())
             assert sum(t[Timer.FIRED] for t in fired) == 1 == sum(t[Timer.CLAIMED_ELSEWHERE] for t in fired)
             assert len(asks(one)) == 1
             await one.post(talk.say("Here.").body())

@@ -9,7 +9,7 @@ pytest.importorskip("httpcore2")
 
 from wired import Talk, expands, live
 
-from cg.gateway.messages.observer import Observing
+from cg.gateway.messages.observer import ObserveHandler
 from cg.sweep.ledger import Reason
 from cg.sweep.values import Usage
 
@@ -33,8 +33,8 @@ def test_nothing_is_changed_and_all_is_reckoned(stream: bool) -> None:
     """Bodies and replies are the other side's own, expansions included; each request is looked at once, in order."""
     shown = Projection()
 
-    def make(settings: Any, upstream: Any, sweep: Any, events: Any, **more: Any) -> Observing:
-        return Observing(settings, upstream, shown, events, **more)
+    def make(settings: Any, upstream: Any, sweep: Any, events: Any, **more: Any) -> ObserveHandler:
+        return ObserveHandler(settings, upstream, shown, events, **more)
 
     async def session() -> None:
         turns = [{"text": "One."}, {"text": "Two.", **expands()}, {"text": "Three."}]

@@ -1,31 +1,16 @@
 """Projections: what would have been done to traffic that is only watched, in a memory of its own."""
 
 import pytest
+from event_recorder import EventRecorder
 from outputs_session import body
 
-from cg.gateway.events import Fault, Silent
+from cg.gateway.events import Fault, GatewayEvent, TurnProjected
 from cg.gateway.messages.projection import AGE_EVERY, Projection, projected_config
 from cg.sweep.config import load
-from cg.sweep.ledger import Reason, TurnReport
+from cg.sweep.ledger import Reason
 from cg.sweep.values import Usage
 
 START = 1_800_000_000.0
-
-
-class Heard(Silent):
-    def __init__(self) -> None:
-        self.projections: list[TurnReport] = []
-        self.turns: list[TurnReport] = []
-        self.faults: list[Fault] = []
-
-    def turn(self, report: TurnReport, at: float) -> None:
-        self.turns.append(report)
-
-    def projected(self, report: TurnReport, at: float) -> None:
-        self.projections.append(report)
-
-    def fault(self, what: Fault) -> None:
-        self.faults.append(what)
 
 
 def watched(projection: Projection, steps: int = 14, wait_before_last: float = 700) -> None:
@@ -37,17 +22,17 @@ def watched(projection: Projection, steps: int = 14, wait_before_last: float = 7
 
 def test_a_cold_request_is_projected_as_a_removal() -> None:
     """With what it would have saved, and nothing of it among the real turns."""
-    heard = Heard()
-    watched(Projection(load(preset="cold"), heard))
-    assert len(heard.projections) == 14
-    last = heard.projections[-1]
+    recorder = EventRecorder()
+    watched(Projection(load(preset="cold"), recorder))
+    assert len(recorder.projections) == 14
+    last = recorder.projections[-1]
     assert last.reason is Reason.REMOVED
     assert len(last.removed) == 3  # 13 outputs, the ten newest are kept
     assert last.savings is not None
     assert last.savings.net_usd is not None
     assert last.savings.net_usd > 0
-    assert heard.turns == []
-    assert heard.faults == []
+    assert recorder.turns == []
+    assert not recorder.faults
 
 
 @pytest.mark.parametrize("preset", ["paid", "classic"])
@@ -55,9 +40,9 @@ def test_a_judge_that_would_ask_is_projected_as_the_rule_that_asks_nobody(preset
     """Observing spends nothing and renews no entry."""
     config = projected_config(load(preset=preset))
     assert (config.judge, config.ask, config.pings) == ("recency", "off", 0)
-    heard = Heard()
-    watched(Projection(load(preset=preset), heard))
-    assert heard.projections[-1].reason is Reason.REMOVED
+    recorder = EventRecorder()
+    watched(Projection(load(preset=preset), recorder))
+    assert recorder.projections[-1].reason is Reason.REMOVED
 
 
 def test_the_users_own_limits_stay_where_nobody_is_asked() -> None:
@@ -69,17 +54,17 @@ def test_the_users_own_limits_stay_where_nobody_is_asked() -> None:
 
 def test_hostile_bodies_are_projected_as_unreadable() -> None:
     """They are sent as they are, and so they are counted."""
-    heard = Heard()
-    projection = Projection(load(preset="cold"), heard)
+    recorder = EventRecorder()
+    projection = Projection(load(preset="cold"), recorder)
     for raw in (b"", b"{", b"\xff\xfe", b"[" * 100_000):
         projection.look(raw, "thread", START)
-    assert [p.reason for p in heard.projections] == [Reason.UNREADABLE] * 4
+    assert [p.reason for p in recorder.projections] == [Reason.UNREADABLE] * 4
 
 
 def test_what_is_past_its_time_is_let_go_of() -> None:
     """A gateway that observes for months does not grow."""
-    heard = Heard()
-    projection = Projection(load(preset="cold", flags={"payload_ttl_h": 1.0}), heard)
+    recorder = EventRecorder()
+    projection = Projection(load(preset="cold", flags={"payload_ttl_h": 1.0}), recorder)
     watched(projection)
     assert projection._store.status()["payloads"] == 3
     for n in range(AGE_EVERY):
@@ -90,10 +75,12 @@ def test_what_is_past_its_time_is_let_go_of() -> None:
 def test_a_failure_is_counted_and_reaches_nobody() -> None:
     """Projecting is never a reason for a request to fail."""
 
-    class Deaf(Heard):
-        def projected(self, report: TurnReport, at: float) -> None:
-            raise RuntimeError
+    class Failing(EventRecorder):
+        def tell(self, event: GatewayEvent) -> None:
+            if isinstance(event, TurnProjected):
+                raise RuntimeError
+            super().tell(event)
 
-    heard = Deaf()
-    Projection(load(preset="cold"), heard).look(body(1), "thread", START)
-    assert heard.faults == [Fault.SWEEP]
+    recorder = Failing()
+    Projection(load(preset="cold"), recorder).look(body(1), "thread", START)
+    assert recorder.events == [Fault.SWEEP]

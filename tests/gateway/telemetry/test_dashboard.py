@@ -12,11 +12,12 @@ import pytest
 from browser import Browser, binary
 from figures_sample import START, busy, removal
 
+from cg.gateway.events import TurnProjected
 from cg.gateway.exchange import Inbound
 from cg.gateway.telemetry.dashboard import dashboard
 from cg.gateway.telemetry.metrics import Metrics
-from cg.gateway.telemetry.routes import OwnRoutes
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.routes import TelemetryRoutes
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 
 needs_browser = pytest.mark.skipif(binary() is None, reason="no Chromium (CG_CHROMIUM names one)")
 READY = "document.body.dataset.ready || document.body.dataset.error"
@@ -59,7 +60,9 @@ class Site:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def show(self, metrics: Metrics, **about: Any) -> None:
-        self.own = OwnRoutes(Stats(metrics, About(START, **about), lambda: START + 600, store_totals=lambda: TOTALS))
+        self.own = TelemetryRoutes(
+            Stats(metrics, GatewayInfo(START, **about), lambda: START + 600, store_totals=lambda: TOTALS)
+        )
 
     def close(self) -> None:
         self.server.shutdown()
@@ -204,7 +207,7 @@ def test_projected_figures_stand_apart_and_only_while_observing(browser: Browser
     browser.open(site.url, READY)
     assert browser.run("document.getElementById('projected').hidden") is True
     metrics = Metrics()
-    metrics.projected(removal(2), START)
+    metrics.tell(TurnProjected(removal(2), START))
     site.show(metrics, observing=True)
     browser.open(site.url, READY)
     assert browser.run("document.getElementById('projected').hidden") is False

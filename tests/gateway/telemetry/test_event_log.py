@@ -5,10 +5,10 @@ import logging
 import pytest
 from figures_sample import SECRET, START, busy, removal
 
-from cg.gateway.events import Fault, Timer
-from cg.gateway.telemetry.event_log import Journal
-from cg.gateway.telemetry.fan_out import Fan
+from cg.gateway.events import Fault, Timer, TurnProjected, TurnSent
+from cg.gateway.telemetry.event_log import EventLog
 from cg.gateway.telemetry.json_logs import FIELDS, JsonLines
+from cg.gateway.telemetry.listeners import Listeners
 from cg.gateway.telemetry.metrics import Metrics
 from cg.sweep.ledger import Reason, TurnReport
 
@@ -16,7 +16,7 @@ from cg.sweep.ledger import Reason, TurnReport
 def test_a_turn_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """Its reason, its phase, what was removed and what that saved."""
     with caplog.at_level(logging.INFO, "cg"):
-        Journal().turn(removal(3), START)
+        EventLog().tell(TurnSent(removal(3), START))
     (record,) = caplog.records
     assert record.name == "cg.gateway.turn"
     assert getattr(record, FIELDS) == {
@@ -33,26 +33,25 @@ def test_a_turn_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_projection_is_no_turn(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever counts lines counts real ones."""
     with caplog.at_level(logging.INFO, "cg"):
-        Journal().projected(TurnReport(Reason.COLD), START)
+        EventLog().tell(TurnProjected(TurnReport(Reason.COLD), START))
     assert [r.getMessage() for r in caplog.records] == ["projected"]
 
 
 def test_levels_follow_whose_fault_it_is(caplog: pytest.LogCaptureFixture) -> None:
     """Ours is an error, the world's a warning; what happens at every turn is for debugging."""
     with caplog.at_level(logging.DEBUG, "cg"):
-        journal = Journal()
-        journal.fault(Fault.STORE)
-        journal.fault(Fault.CLIENT_GONE)
-        journal.timer(Timer.ARMED)
-        journal.timer(Timer.FIRED)
+        log = EventLog()
+        log.tell(Fault.STORE)
+        log.tell(Fault.CLIENT_GONE)
+        log.tell(Timer.ARMED)
+        log.tell(Timer.FIRED)
     assert [r.levelname for r in caplog.records] == ["ERROR", "WARNING", "DEBUG", "INFO"]
 
 
 def test_no_line_names_a_thread_or_an_output(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing in the log follows a conversation."""
     with caplog.at_level(logging.DEBUG, "cg"):
-        fan = Fan(Metrics(), Journal())
-        busy(fan)  # type: ignore[arg-type]
+        busy(Listeners(Metrics(), EventLog()))  # type: ignore[arg-type]
     text = "\n".join(JsonLines().format(record) for record in caplog.records)
     assert len(caplog.records) > 8
     for name in ("toolu_", "0123456789abcdef", '"thread"', SECRET):

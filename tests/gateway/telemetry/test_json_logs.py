@@ -13,7 +13,7 @@ from figures_sample import SECRET
 import cg
 from cg.gateway.events import Spend
 from cg.gateway.telemetry import json_logs as logs
-from cg.gateway.telemetry.json_logs import JsonLines, harmless, tell
+from cg.gateway.telemetry.json_logs import JsonLines, harmless, log_event
 from cg.gateway.telemetry.metric_families import Tier
 
 
@@ -44,7 +44,7 @@ def rows(stream: io.StringIO) -> list[dict]:
 
 def test_a_record_is_one_line_of_json(lines: io.StringIO) -> None:
     """Whatever stands in it."""
-    tell(logging.getLogger("cg.gateway.turn"), "turn", reason="removed", removed=3, net_usd=None)
+    log_event(logging.getLogger("cg.gateway.turn"), "turn", reason="removed", removed=3, net_usd=None)
     (row,) = rows(lines)
     assert row.pop("at").endswith("Z")
     assert row == {
@@ -73,7 +73,7 @@ def test_a_record_is_one_line_of_json(lines: io.StringIO) -> None:
 def test_content_in_a_field_or_an_argument_is_left_out(lines: io.StringIO, content: object) -> None:
     """Its type and size stay, for whoever looks for the mistake."""
     log = logging.getLogger("cg.gateway.turn")
-    tell(log, "turn", reason=content)
+    log_event(log, "turn", reason=content)
     log.error("failed: %s", content)
     assert SECRET not in lines.getvalue()
     assert "x" * 65 not in lines.getvalue()

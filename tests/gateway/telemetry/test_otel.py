@@ -24,8 +24,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from wired import WORK, Talk, expands, scripted
 
 from cg.gateway.exchange import Inbound, Outbound
-from cg.gateway.telemetry import otel as tracing
-from cg.gateway.telemetry.otel import Traced, asked_for, tokens
+from cg.gateway.telemetry import otel
+from cg.gateway.telemetry.otel import TracedMessages, request_attributes, tokens
 from cg.sweep.config import load
 from cg.sweep.values import Usage
 
@@ -47,7 +47,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
         get_current_span = staticmethod(trace.get_current_span)
         get_tracer = staticmethod(lambda *name: provider.get_tracer(*name))
 
-    monkeypatch.setattr(tracing, "_trace", lambda: Set)
+    monkeypatch.setattr(otel, "_trace", lambda: Set)
     yield exporter
     provider.shutdown()
 
@@ -92,8 +92,8 @@ def test_no_span_holds_content_or_credentials(spans: Any) -> None:
 
 def test_a_model_name_that_is_none_is_not_repeated(spans: Any) -> None:
     """A client can write anything there."""
-    assert asked_for(Talk().body(model="my key is <b>")) == {"gen_ai.request.max_tokens": 32000}
-    assert asked_for(b"{broken") == {}
+    assert request_attributes(Talk().body(model="my key is <b>")) == {"gen_ai.request.max_tokens": 32000}
+    assert request_attributes(b"{broken") == {}
 
 
 def test_an_error_is_told_by_its_kind(spans: Any) -> None:
@@ -152,7 +152,7 @@ def test_a_provider_that_fails_costs_no_request(monkeypatch: pytest.MonkeyPatch)
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError("no")
 
-    monkeypatch.setattr(tracing, "_trace", Broken)
+    monkeypatch.setattr(otel, "_trace", Broken)
 
     class Plain:
         async def handle(self, inbound: Inbound) -> Outbound:
@@ -160,7 +160,7 @@ def test_a_provider_that_fails_costs_no_request(monkeypatch: pytest.MonkeyPatch)
 
         count_tokens = handle
 
-    traced = Traced(Plain(), "https://api.example.com")
+    traced = TracedMessages(Plain(), "https://api.example.com")
     assert asyncio.run(traced.handle(Inbound("POST", b"/v1/messages", [], b"{}"))).body == b"ok"
 
 
@@ -169,14 +169,14 @@ def test_without_a_provider_nothing_is_loaded_and_nothing_is_written() -> None:
     code = """
 import sys
 from cg.gateway import build
-from cg.gateway.telemetry import otel as tracing
+from cg.gateway.telemetry import otel
 assert not [name for name in sys.modules if name.startswith("opentelemetry")]
-assert tracing._trace() is None
+assert otel._trace() is None
 from opentelemetry import trace
-assert tracing._trace() is None
+assert otel._trace() is None
 from opentelemetry.sdk.trace import TracerProvider
 trace.set_tracer_provider(TracerProvider())
-assert tracing._trace() is trace
+assert otel._trace() is trace
 print("ok")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -191,4 +191,4 @@ def test_usage_is_told_in_the_conventions_terms() -> None:
         "gen_ai.usage.cache_read.input_tokens": 10,
         "gen_ai.usage.cache_creation.input_tokens": 1100,
     }
-    assert json.dumps(asked_for(Talk().body()))
+    assert json.dumps(request_attributes(Talk().body()))

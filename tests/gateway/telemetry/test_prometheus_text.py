@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from figures_sample import busy
 
-from cg.gateway.telemetry import metric_families as f
+from cg.gateway.telemetry import metric_families
 from cg.gateway.telemetry.prometheus_text import number, render
-from cg.gateway.telemetry.registry import Figures
+from cg.gateway.telemetry.registry import MetricRegistry
 
 SAMPLE = re.compile(r'([a-z_][a-z0-9_]*)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 
@@ -41,7 +41,7 @@ def test_every_figure_is_exposed_once() -> None:
 
 def test_a_series_stands_at_zero_before_its_first_count() -> None:
     """A rate over the first count is right."""
-    assert samples(render(Figures().snapshot()))["cg_faults_total", 'fault="store"'] == 0
+    assert samples(render(MetricRegistry().snapshot()))["cg_faults_total", 'fault="store"'] == 0
 
 
 def test_a_histograms_buckets_are_cumulative() -> None:
@@ -58,7 +58,7 @@ def test_a_histograms_buckets_are_cumulative() -> None:
 
 def test_values_read_at_the_scrape_are_added() -> None:
     """What a store holds is a gauge."""
-    found = samples(render(Figures().snapshot(), {"cg_store_bytes": ("Held.", 12.5)}))
+    found = samples(render(MetricRegistry().snapshot(), {"cg_store_bytes": ("Held.", 12.5)}))
     assert found["cg_store_bytes", ""] == 12.5
 
 
@@ -79,8 +79,8 @@ def test_not_a_number_is_spelled_out() -> None:
 
 def test_hostile_help_and_labels_cannot_break_a_line() -> None:
     """Quotes, backslashes and line ends are escaped, whoever chose them."""
-    family = f.Family("cg_x_total", 'a\nb\\c "d"', labels=(("x", None),))
-    figures = Figures()
+    family = metric_families.Family("cg_x_total", 'a\nb\\c "d"', labels=(("x", None),))
+    figures = MetricRegistry()
     figures._values[family] = {('a"b\\c\nd',): 1.0}
     text = render(figures.snapshot())
     assert b'cg_x_total{x="a\\"b\\\\c\\nd"} 1' in text

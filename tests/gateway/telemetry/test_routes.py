@@ -7,17 +7,17 @@ import pytest
 from figures_sample import START, busy
 
 from cg.gateway.exchange import Inbound, Outbound, first
-from cg.gateway.telemetry.routes import OwnRoutes
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.routes import TelemetryRoutes
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 
 PATHS = [b"/healthz", b"/metrics", b"/stats", b"/dashboard"]
 
 
-def routes(**more: object) -> OwnRoutes:
-    return OwnRoutes(Stats(busy(), About(START), lambda: START + 60), **more)  # type: ignore[arg-type]
+def routes(**more: object) -> TelemetryRoutes:
+    return TelemetryRoutes(Stats(busy(), GatewayInfo(START), lambda: START + 60), **more)  # type: ignore[arg-type]
 
 
-def ask(path: bytes, method: str = "GET", own: OwnRoutes | None = None) -> Outbound:
+def ask(path: bytes, method: str = "GET", own: TelemetryRoutes | None = None) -> Outbound:
     handler = (own or routes()).handlers[path]
     return asyncio.run(handler(Inbound(method, path, [])))  # type: ignore[arg-type]
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from figures_sample import MODEL, START, busy
 
+from cg.gateway.events import TurnProjected
 from cg.gateway.telemetry.metrics import Metrics
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 from cg.sweep.ledger import Reason, TurnReport
 
 
@@ -17,7 +18,7 @@ def broken() -> Mapping[str, Any]:
 
 
 def stats(metrics: Metrics, **more: Any) -> Stats:
-    return Stats(metrics, About(started_at=START), lambda: START + 600, **more)
+    return Stats(metrics, GatewayInfo(started_at=START), lambda: START + 600, **more)
 
 
 def test_the_figures_are_values_that_json_can_hold() -> None:
@@ -71,9 +72,9 @@ def test_times_are_told_as_upper_bounds() -> None:
 def test_projections_are_told_only_while_observing_and_apart() -> None:
     """A gateway that works has none, and one that observes has no others."""
     metrics = busy()
-    metrics.projected(TurnReport(Reason.COLD), START)
+    metrics.tell(TurnProjected(TurnReport(Reason.COLD), START))
     assert stats(metrics).collect()["projected"] is None
-    observing = Stats(metrics, About(START, observing=True), lambda: START)
+    observing = Stats(metrics, GatewayInfo(START, observing=True), lambda: START)
     assert observing.collect()["projected"]["reasons"] == {"cold": 1}
     assert "cold" not in observing.collect()["reasons"]
 

@@ -1,6 +1,6 @@
 """The watch over one request: its own work has the budget, a queue that moves has longer, a standstill has not."""
 
-from cg.gateway.turns.job import PATIENCE, Spell, Watch
+from cg.gateway.turns.job import QUEUE_BUDGETS, Activity, JobClock
 
 BUDGET_S = 2.0
 
@@ -18,9 +18,9 @@ class Ticks:
 def test_own_work_has_the_budget_however_long_it_waited_before() -> None:
     """Nothing that others took is charged to it."""
     ticks = Ticks()
-    watch = Watch(ticks)
+    watch = JobClock(ticks)
     ticks.at = 15.0
-    watch.enter(Spell.OWN)
+    watch.enter(Activity.WORKING)
     ticks.at += 1.5
     assert watch.left_s(BUDGET_S, 0.0) == 0.5
     ticks.at += 0.5
@@ -30,32 +30,37 @@ def test_own_work_has_the_budget_however_long_it_waited_before() -> None:
 def test_own_work_is_added_up_over_its_spells() -> None:
     """What was worked before a wait counts after it; the model's time never does."""
     ticks = Ticks()
-    watch = Watch(ticks)
-    for spell, seconds in ((Spell.OWN, 0.5), (Spell.WAITING, 3.0), (Spell.OWN, 0.25), (Spell.ASKING, 60.0)):
+    watch = JobClock(ticks)
+    for spell, seconds in (
+        (Activity.WORKING, 0.5),
+        (Activity.WAITING, 3.0),
+        (Activity.WORKING, 0.25),
+        (Activity.ASKING, 60.0),
+    ):
         watch.enter(spell)
         ticks.at += seconds
         assert watch.left_s(BUDGET_S, ticks.at - 1.0) > 0
-    watch.enter(Spell.OWN)
+    watch.enter(Activity.WORKING)
     assert watch.left_s(BUDGET_S, 0.0) == 1.25
-    assert watch.ours_s() == 3.75
+    assert watch.spent_s() == 3.75
 
 
 def test_a_queue_that_moves_is_waited_for_and_a_standstill_is_not() -> None:
     """It has a budget's time from the last request that was done."""
     ticks = Ticks()
-    watch = Watch(ticks)
+    watch = JobClock(ticks)
     ticks.at = 7.0
     assert watch.left_s(BUDGET_S, 6.0) == 1.0
     assert watch.left_s(BUDGET_S, 5.0) <= 0
-    late = Watch(ticks)  # one that has just come has that time too, whatever was before
+    late = JobClock(ticks)  # one that has just come has that time too, whatever was before
     assert late.left_s(BUDGET_S, 0.0) == BUDGET_S
 
 
 def test_patience_ends_also_in_a_queue_that_moves() -> None:
     """The client gets its answer at last, in the last form that is known."""
     ticks = Ticks()
-    watch = Watch(ticks)
-    ticks.at = PATIENCE * BUDGET_S - 0.5
+    watch = JobClock(ticks)
+    ticks.at = QUEUE_BUDGETS * BUDGET_S - 0.5
     assert watch.left_s(BUDGET_S, ticks.at) == 0.5
     ticks.at += 0.5
     assert watch.left_s(BUDGET_S, ticks.at) <= 0

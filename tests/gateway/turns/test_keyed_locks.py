@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from cg.gateway.turns.keyed_locks import Locks
+from cg.gateway.turns.keyed_locks import KeyedLocks
 
 
 def test_one_at_a_time_and_names_do_not_wait_for_each_other() -> None:
     """What is done under one name is never interleaved; another name is free."""
-    locks, inside, worst = Locks(), [], []
+    locks, inside, worst = KeyedLocks(), [], []
 
     def work(name: str) -> None:
         for _ in range(200):
@@ -30,9 +30,9 @@ def test_one_at_a_time_and_names_do_not_wait_for_each_other() -> None:
 
 def test_a_name_that_nobody_wants_takes_no_room() -> None:
     """Also after an exception, and when the lock was let go and taken again in between."""
-    locks = Locks()
+    locks = KeyedLocks()
     with pytest.raises(ZeroDivisionError), locks.holding("a") as lock:
         lock.release()
         lock.acquire()
         raise ZeroDivisionError
-    assert len(locks) == 0
+    assert len(locks._held) == 0

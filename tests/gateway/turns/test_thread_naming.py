@@ -10,7 +10,7 @@ import pytest
 from cg.errors import CgError
 from cg.gateway.exchange import Headers
 from cg.gateway.state.secret import SECRET_BYTES, install_secret
-from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.sweep.body.transcript import read
 
 SESSION: Headers = [(b"x-api-key", b"k"), (b"x-claude-code-session-id", b"s")]
@@ -22,7 +22,7 @@ def body(text: str = "Hello.", **top: object) -> bytes:
 
 
 def thread(headers: Headers, raw: bytes = b"", *, secret: bytes = b"s", upstream: str = "https://a") -> str:
-    return Naming(secret, upstream).thread(headers, read(raw or body()))
+    return ThreadNaming(secret, upstream).thread(headers, read(raw or body()))
 
 
 def test_a_conversation_keeps_its_name() -> None:
@@ -64,7 +64,7 @@ def test_without_a_name_the_opening_names() -> None:
     assert thread(key, body("One")) != thread(key, body("Two"))
     user = json.dumps({"session_id": "abc"})
     assert thread(key, body("One", metadata={"user_id": user})) == thread(key, body("Two", metadata={"user_id": user}))
-    assert len(Naming(b"s", "u").thread(key, None)) == 64
+    assert len(ThreadNaming(b"s", "u").thread(key, None)) == 64
 
 
 def test_the_secret_is_made_once_and_kept(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_many_requests_of_one_thread_at_one_time_are_all_served() -> None:
             (thread,) = gateway.sweep._known
             assert len(gateway.store.load(thread).branches) == 24
             assert len(gateway.recorder.turns) == 24 and not gateway.recorder.faults[Fault.WATCHDOG]
-            assert len(gateway.messages._turns._threads) == 0
+            assert len(gateway.messages._turns._threads._held) == 0
 
     asyncio.run(session())
 
@@ -136,7 +136,7 @@ async def crowd(n: int) -> AsyncIterator[tuple[Live, Crowded, Ticks, list[asynci
     store, ticks = Crowded(), Ticks()
     async with live([WORK], store=store, budget_ms=2000) as gateway:
         turns = gateway.messages._turns
-        turns._ticks, turns._moved_on = ticks, 0.0
+        turns._ticks, turns._last_done = ticks, 0.0
         sent = [asyncio.create_task(asked(gateway, f"session {i}")) for i in range(n)]
         try:
             await until(lambda: len(store.held) == WORKERS)
@@ -196,7 +196,9 @@ def test_a_request_that_meets_the_end_leaves_as_it_came() -> None:
             await until(lambda: len(gateway.messages._turns._workers._waiting) == 1)
             gateway.messages._turns.close()
             late = Talk().body()
-            turn = await gateway.messages._turns.take(inbound(late, x_cg_session="late"), lambda thread: lambda b: None)
+            turn = await gateway.messages._turns.prepare(
+                inbound(late, x_cg_session="late"), lambda thread: lambda b: None
+            )
             assert (turn.body, turn.swept.report.reason) == (late, Reason.FAULT)
             store.let_through(stay_open=True)
             ticks.at += 100.0

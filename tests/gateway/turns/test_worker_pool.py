@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from cg.gateway.turns.worker_pool import Workers
+from cg.gateway.turns.worker_pool import WorkerPool
 
 LONG_S = 60
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
-    made = Workers(3, "test")
+def workers() -> Iterator[WorkerPool]:
+    made = WorkerPool(3, "test")
     yield made
     made.close()
 
 
-def test_work_that_comes_alone_is_always_done_by_the_same_thread(workers: Workers) -> None:
+def test_work_that_comes_alone_is_always_done_by_the_same_thread(workers: WorkerPool) -> None:
     """What it used last is still near; others sleep until it is busy."""
     barrier = threading.Barrier(4)
     for _ in range(3):
@@ -42,7 +42,7 @@ def test_work_that_comes_alone_is_always_done_by_the_same_thread(workers: Worker
     assert len(names) == 1
 
 
-def test_there_are_never_more_threads_than_the_limit_and_what_waits_goes_in_order(workers: Workers) -> None:
+def test_there_are_never_more_threads_than_the_limit_and_what_waits_goes_in_order(workers: WorkerPool) -> None:
     """A queue is served in the order in which it came."""
     go, began, order = threading.Event(), threading.Semaphore(0), []
 
@@ -63,7 +63,7 @@ def test_there_are_never_more_threads_than_the_limit_and_what_waits_goes_in_orde
     assert sorted(order) == list(range(20))
 
 
-def test_a_result_and_an_error_come_back(workers: Workers) -> None:
+def test_a_result_and_an_error_come_back(workers: WorkerPool) -> None:
     """Also an error that work without a result raises ends no thread."""
     assert workers.submit(lambda: 7).result(LONG_S) == 7
     with pytest.raises(ZeroDivisionError):
@@ -73,7 +73,7 @@ def test_a_result_and_an_error_come_back(workers: Workers) -> None:
     assert [workers.submit(lambda n=n: n).result(LONG_S) for n in range(5)] == list(range(5))
 
 
-def test_work_that_was_done_is_held_by_nobody(workers: Workers) -> None:
+def test_work_that_was_done_is_held_by_nobody(workers: WorkerPool) -> None:
     """It may hold a request's body, and the next request may be long in coming."""
 
     class Body:
@@ -91,7 +91,7 @@ def test_work_that_was_done_is_held_by_nobody(workers: Workers) -> None:
 
 def test_closed_workers_take_nothing_and_end() -> None:
     """What waited is left undone and says so; what was under way is finished."""
-    workers, go, began = Workers(1, "test"), threading.Event(), threading.Event()
+    workers, go, began = WorkerPool(1, "test"), threading.Event(), threading.Event()
 
     def block() -> int:
         began.set()

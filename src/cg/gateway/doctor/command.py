@@ -8,7 +8,7 @@ from cg.errors import CgError
 from cg.gateway.doctor.checks import Finding, Plan, credential_of, doctor_config, examine, exit_code, price_line, shown
 from cg.gateway.doctor.probe import Line
 from cg.gateway.settings import DEFAULT_UPSTREAM, Settings
-from cg.gateway.telemetry.counting import place_of
+from cg.gateway.upstream.base_url import place_of
 
 DEFAULT_MODEL = "claude-haiku-4-5"  # the cheapest of the current ones
 BASE_URL = "ANTHROPIC_BASE_URL"

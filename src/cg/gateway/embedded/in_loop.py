@@ -72,7 +72,7 @@ class InLoop:
             raise as_came(error, library) from None
         except Exception as error:
             log.error("fault in answering: %s", type(error).__name__)
-            self.local.events.fault(Fault.SWEEP)
+            self.local.events.tell(Fault.SWEEP)
             if calling.is_sent:  # it may have been charged for: whether it is sent again is the client's to say
                 raise library.ReadError("a fault of the transport's own") from error
             return None

@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from cg.errors import CgError
-from cg.gateway.events import Events, Route, Stage
+from cg.gateway.events import Events, RequestClosed, RequestOpened, Route, Stage, StageTimed
 from cg.gateway.http.app import Messages
-from cg.gateway.messages.handler import Messages as Sweeping
-from cg.gateway.messages.observer import Observing
+from cg.gateway.messages.handler import SweepHandler
+from cg.gateway.messages.observer import ObserveHandler
 from cg.gateway.messages.projection import Projection
 from cg.gateway.settings import Settings
 from cg.gateway.state.clock import Clock
-from cg.gateway.state.opened import opened
-from cg.gateway.telemetry.event_log import Journal
-from cg.gateway.telemetry.fan_out import Fan
+from cg.gateway.state.open_state import open_state
+from cg.gateway.telemetry.event_log import EventLog
+from cg.gateway.telemetry.listeners import Listeners
 from cg.gateway.telemetry.metrics import Metrics
-from cg.gateway.telemetry.otel import listeners, traced
+from cg.gateway.telemetry.otel import SpanAttributes, traced
 from cg.gateway.telemetry.prometheus_text import render
-from cg.gateway.telemetry.stats import About, Stats
+from cg.gateway.telemetry.stats import GatewayInfo, Stats
 from cg.gateway.upstream.contract import Upstream
 from cg.sweep.drivers import Sweep
 
@@ -34,15 +34,16 @@ class Local:
 
     def __init__(self, settings: Settings, clock: Clock | None = None, events: Events | None = None) -> None:
         self.settings = settings
-        self._state = opened(settings, clock)
+        self._state = open_state(settings, clock)
         self.clock, self.secret, self.store = self._state.clock, self._state.secret, self._state.store
         self.sweep = Sweep(settings.config, self.store)
         metrics = Metrics(asks_in_request=settings.config.ask == "on-request")
-        about = About(self.clock.now(), settings.observe, settings.config.to_dict())
+        about = GatewayInfo(self.clock.now(), settings.observe, settings.config.to_dict())
         self._stats = Stats(
             metrics, about, self.clock.now, store_status=self.store.status, store_totals=self.store.totals
         )
-        self.events: Events = Fan(metrics, Journal(), *listeners(), *([events] if events is not None else []))
+        program = () if events is None else (events,)
+        self.events: Events = Listeners(metrics, EventLog(), SpanAttributes(), *program)
 
     def stats(self) -> Mapping[str, Any]:
         """All figures, as `/stats` of a gateway shows them."""
@@ -62,7 +63,7 @@ class Providers:
 
     def __init__(self, local: Local, upstream: Upstream, asks: Upstream) -> None:
         self._local, self._upstream, self._asks = local, upstream, asks
-        self._found: dict[str, tuple[Messages, Sweeping | Observing]] = {}
+        self._found: dict[str, tuple[Messages, SweepHandler | ObserveHandler]] = {}
 
     def at(self, base: str) -> Messages | None:
         """Whoever answers for a base URL; None for one that cannot be told from others, or one too many."""
@@ -76,12 +77,12 @@ class Providers:
             self._found[base] = traced(made, base), made
         return self._found[base][0]
 
-    def _make(self, settings: Settings) -> Sweeping | Observing:
+    def _make(self, settings: Settings) -> SweepHandler | ObserveHandler:
         own = self._local
         if settings.observe:
             projection = Projection(settings.config, own.events)
-            return Observing(settings, self._upstream, projection, own.events, secret=own.secret, clock=own.clock)
-        return Sweeping(
+            return ObserveHandler(settings, self._upstream, projection, own.events, secret=own.secret, clock=own.clock)
+        return SweepHandler(
             settings,
             self._upstream,
             own.sweep,
@@ -108,12 +109,12 @@ class Lifetime:
     def __init__(self, events: Events, route: Route) -> None:
         self._events, self._route = events, route
         self._began, self._status, self._is_over = time.monotonic(), 0, False
-        events.opened()
+        events.tell(RequestOpened())
 
     def answered(self, status: int) -> None:
         """The head of the answer has come."""
         self._status = status
-        self._events.took(Stage.FIRST_BYTE, time.monotonic() - self._began)
+        self._events.tell(StageTimed(Stage.FIRST_BYTE, time.monotonic() - self._began))
 
     def over(self, *, is_whole: bool = True) -> None:
         """The answer has ended, in order or not."""
@@ -121,6 +122,5 @@ class Lifetime:
             return
         self._is_over = True
         if is_whole:
-            self._events.took(Stage.TOTAL, time.monotonic() - self._began)
-        self._events.request(self._route, self._status)
-        self._events.closed()
+            self._events.tell(StageTimed(Stage.TOTAL, time.monotonic() - self._began))
+        self._events.tell(RequestClosed(self._route, self._status))

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from cg.gateway.events import Events, Fault, Mode, Outcome, Stage
+from cg.gateway.events import Events, ExpandAnswered, Fault, Mode, Outcome, Stage, StageTimed
 from cg.gateway.exchange import Inbound, Outbound
 from cg.gateway.http.error_responses import refuse
-from cg.gateway.turns.thread_naming import Naming
-from cg.sweep.core.expansion import NEVER_EXISTED, plain_key
+from cg.gateway.turns.thread_naming import ThreadNaming
+from cg.sweep.core.expansion import NEVER_EXISTED, ExpansionOutcome, plain_key
 from cg.sweep.drivers import Sweep
 
 # As text in no page's name: what a tool has put out may be a page, and is nobody's to run.
@@ -22,11 +22,11 @@ _HEADERS = [
 ]
 
 
-class Originals:
+class ExpandRoute:
     """Answers by (thread, id), never by the id alone: the request carries the credential and the session's name that the
     conversation's own requests carry, and so finds what was removed in it, and in no other."""
 
-    def __init__(self, sweep: Sweep, naming: Naming, events: Events, now: Callable[[], float]) -> None:
+    def __init__(self, sweep: Sweep, naming: ThreadNaming, events: Events, now: Callable[[], float]) -> None:
         self._sweep, self._naming, self._events, self._now = sweep, naming, events, now
 
     async def expand(self, inbound: Inbound) -> Outbound:
@@ -43,18 +43,16 @@ class Originals:
             return refuse(400, "name the conversation by its session header or ?session=, beside its credential")
         key = plain_key(keys[0]) if len(keys) == 1 else None
         if key is None:
-            self._events.recovered(Mode.ROUTE, Outcome.UNKNOWN)
+            self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome.UNKNOWN))
             return refuse(404, NEVER_EXISTED)
         began = time.monotonic()
         try:
-            found = await asyncio.to_thread(self._sweep.expand, thread, key, self._now())
+            expansion = await asyncio.to_thread(self._sweep.expand, thread, key, self._now())
         except Exception:
-            self._events.fault(Fault.STORE)
+            self._events.tell(Fault.STORE)
             return refuse(503, "the state cannot be read", (b"retry-after", b"1"))
-        self._events.took(Stage.RECOVERY, time.monotonic() - began)
-        if found.sha256 is None:
-            is_unknown = found.answer == NEVER_EXISTED.encode()
-            self._events.recovered(Mode.ROUTE, Outcome.UNKNOWN if is_unknown else Outcome.EXPIRED)
-            return refuse(404, found.answer.decode("utf-8", "replace"))
-        self._events.recovered(Mode.ROUTE, Outcome.ORIGINAL)
-        return Outbound(200, _HEADERS, found.answer)
+        self._events.tell(StageTimed(Stage.RECOVERY, time.monotonic() - began))
+        self._events.tell(ExpandAnswered(Mode.ROUTE, Outcome(expansion.outcome)))
+        if expansion.outcome is not ExpansionOutcome.ORIGINAL:
+            return refuse(404, expansion.answer.decode("utf-8", "replace"))
+        return Outbound(200, _HEADERS, expansion.answer)

@@ -8,13 +8,14 @@ last word on usage is the sum. If it does, or anything fails, what was held leav
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from enum import Enum, auto
 from typing import Any
 
 from cg.gateway.exchange import Headers, first
-from cg.gateway.expansion.expansion import Recovery, Rounds
+from cg.gateway.expansion.expansion import Expander, ExpansionRounds
 from cg.gateway.http import sse
 from cg.gateway.http.content_encoding import Decoder, Undecodable, decoder_for
-from cg.gateway.replies.message import Block, Message, add_usage, of_events
+from cg.gateway.replies.message import Block, ReplyMessage, add_usage, of_events
 from cg.gateway.upstream.contract import Cut, Reply, UpstreamError
 from cg.sweep.body.marker import EXPAND_TOOL
 
@@ -30,18 +31,36 @@ def is_stream(headers: Headers) -> bool:
     return (first(headers, b"content-type") or b"").strip().lower().startswith(b"text/event-stream")
 
 
-class Stream:
+class StreamState(Enum):
+    """What is done with the events of the reply that is being read."""
+
+    LOOKING = auto()  # they leave as they come, and are kept: a call of our tool may follow
+    HOLDING = auto()  # a call of our tool has begun: they wait for its reply's end
+    PASSING = auto()  # it calls a tool of the client's, or failed: nothing more is held
+    BLIND = auto()  # an event was too long: nothing is looked at any more
+    CLOSED = auto()  # no further reply is asked for
+
+
+_NEXT = {
+    StreamState.LOOKING: {StreamState.HOLDING, StreamState.PASSING, StreamState.BLIND, StreamState.CLOSED},
+    StreamState.HOLDING: {StreamState.LOOKING, StreamState.PASSING, StreamState.BLIND, StreamState.CLOSED},
+    StreamState.PASSING: {StreamState.BLIND, StreamState.CLOSED},
+    StreamState.BLIND: {StreamState.CLOSED},
+    StreamState.CLOSED: set[StreamState](),
+}
+
+
+class ExpandingStream:
     """One client's stream, made of one reply or several."""
 
-    def __init__(self, recovery: Recovery, rounds: Rounds, reply: Reply, decoder: Decoder) -> None:
-        self._recovery, self._rounds = recovery, rounds
-        self.first: Message | None = None  # the first reply's message, once that has ended
-        self._inner: asyncio.Task[Reply | None] | None = None
-        self._spent: dict[str, Any] = {}  # usage of the replies whose calls the client does not see
+    def __init__(self, expander: Expander, rounds: ExpansionRounds, reply: Reply, decoder: Decoder) -> None:
+        self._expander, self._rounds = expander, rounds
+        self.first: ReplyMessage | None = None  # the first reply's message, once that has ended
+        self._next_reply: asyncio.Task[Reply | None] | None = None
+        # Usage of the replies whose calls the client does not see; None while it sees the first one, untouched.
+        self._hidden_usage: dict[str, Any] | None = None
         self._delivered = 0  # blocks that the client has
-        self._is_plain = True  # the client counts blocks as the upstream does
-        self._is_blind = False  # nothing is looked at any more
-        self._is_closed = False
+        self._state = StreamState.LOOKING
         self._begin(reply, decoder)
 
     def _begin(self, reply: Reply, decoder: Decoder) -> None:
@@ -50,17 +69,21 @@ class Stream:
         self._events: list[sse.Event] = []  # of this reply, for the case that it has to be sent back
         self._held: list[sse.Event] = []
         self._numbers: dict[int, int] = {}  # of this reply's blocks, as the client counts them
-        self._is_holding = False
-        self._is_passing = False  # it calls a tool of the client's, or failed: nothing more is held
+        self._enter(StreamState.LOOKING)
+
+    def _enter(self, state: StreamState) -> None:
+        """Go on in another state, where this one allows that: a stream that was closed stays closed."""
+        if state in _NEXT[self._state]:
+            self._state = state
 
     async def close(self) -> None:
         """Let go of whichever reply is being read or waited for; `pieces`, if they are still read, end with Cut."""
-        self._is_closed = True
-        if self._inner is not None:
-            self._inner.cancel()
-            (found,) = await asyncio.gather(self._inner, return_exceptions=True)
-            if found is not None and not isinstance(found, BaseException):
-                await found.close()
+        self._enter(StreamState.CLOSED)
+        if self._next_reply is not None:
+            self._next_reply.cancel()
+            (reply,) = await asyncio.gather(self._next_reply, return_exceptions=True)
+            if reply is not None and not isinstance(reply, BaseException):
+                await reply.close()
         await self._reply.close()
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -75,65 +98,66 @@ class Stream:
             except (UpstreamError, Undecodable) as error:
                 for out in self._rest():
                     yield out
-                self._ended()
+                self._count()
                 if isinstance(error, UpstreamError):
                     raise
                 raise Cut("undecodable", is_reset=False) from error
-            message = of_events(_one_by_one(self._events)) if self._held else Message()
-            calls = [] if self._is_closed else self._recovery.to_answer(message, self._rounds)
-            if calls:
+            is_held = self._state is StreamState.HOLDING
+            message = of_events(_one_by_one(self._events)) if is_held else ReplyMessage()
+            if calls := self._expander.to_answer(message, self._rounds):
                 async for out in self._wait_for(message, calls):
                     yield out
-            following = self._taken()
+            following = self._following()
             if following is None:
                 for out in self._rest():
                     yield out
-                self._ended()
+                self._count()
                 return
-            for out in self._visible():
+            self._hidden_usage = add_usage(self._hidden_usage or {}, message.usage)
+            for out in self._held_blocks():
                 yield out
-            self._ended()
+            self._count()
             await self._reply.close()
-            self._spent = add_usage(self._spent, message.usage)
             self._begin(*following)
 
-    async def _wait_for(self, message: Message, calls: Sequence[Block]) -> AsyncIterator[bytes]:
+    async def _wait_for(self, message: ReplyMessage, calls: Sequence[Block]) -> AsyncIterator[bytes]:
         """Pings for the client until the next reply's head has come."""
-        self._inner = asyncio.ensure_future(self._recovery.next_reply(message, calls, self._rounds, is_stream))
-        while not (await asyncio.wait({self._inner}, timeout=PING_EVERY_S))[0]:
+        self._next_reply = asyncio.ensure_future(self._expander.next_reply(message, calls, self._rounds, is_stream))
+        while not (await asyncio.wait({self._next_reply}, timeout=PING_EVERY_S))[0]:
             yield PING
 
-    def _taken(self) -> tuple[Reply, Decoder] | None:
+    def _following(self) -> tuple[Reply, Decoder] | None:
         """The next reply, if there is one."""
-        if self._inner is not None and self._inner.cancelled():
+        if self._next_reply is not None and self._next_reply.cancelled():
             raise Cut("closed", is_reset=True)
-        reply = self._inner.result() if self._inner is not None else None
-        self._inner = None
+        reply = self._next_reply.result() if self._next_reply is not None else None
+        self._next_reply = None
         decoder = decoder_for(reply.headers) if reply is not None else None
         return (reply, decoder) if reply is not None and decoder is not None else None
 
-    def _seen(self) -> Message:
+    def _usage_so_far(self) -> ReplyMessage:
         """What this reply has said of its usage, without its content: most replies are never read whole."""
         return of_events(event for event in self._events if sse.type_of(event.raw) in _USAGE)
 
-    def _ended(self) -> None:
+    def _count(self) -> None:
         """One reply is over."""
-        message = self._seen()
+        message = self._usage_so_far()
         if self.first is None:
             self.first = message
         else:
-            self._recovery.spent(message)
-        self._recovery.told(self._rounds)
+            self._expander.count_call(message)
+        self._expander.count_answers(self._rounds)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
     def _take(self, part: bytes) -> Iterator[bytes]:
         """What leaves now that these bytes have come."""
-        if self._is_blind:
+        if self._state is StreamState.BLIND:
             yield part
             return
-        if self._is_plain and not self._is_holding and self._parser.is_whole(part) and not _TELLS.search(part):
-            if not self._is_passing:
+        passes = self._hidden_usage is None and self._state is not StreamState.HOLDING
+        if passes and self._parser.is_whole(part) and not _TELLS.search(part):
+            if self._state is StreamState.LOOKING:
                 self._events.append(sse.Event(part))  # several, read one by one if the reply has to be
             yield part
             return
@@ -142,25 +166,27 @@ class Stream:
                 yield from self._pass(event)
         except sse.TooLong:
             yield from self._rest()
-            self._is_blind = True
+            self._parser = sse.Parser()
+            self._enter(StreamState.BLIND)
 
     def _pass(self, event: sse.Event) -> Iterator[bytes]:
         kind = sse.type_of(event.raw)
-        if not self._is_passing or kind in _USAGE:
+        is_looked_at = self._state in (StreamState.LOOKING, StreamState.HOLDING)
+        if is_looked_at or kind in _USAGE:
             self._events.append(event)
-        if kind == b"content_block_start" and not self._is_passing:
+        if kind == b"content_block_start" and is_looked_at:
             block = event.data().get("content_block")
             if isinstance(block, dict) and block.get("type") == "tool_use":
-                self._is_holding = block.get("name") == EXPAND_TOOL
-                self._is_passing = not self._is_holding
+                is_ours = block.get("name") == EXPAND_TOOL
+                self._enter(StreamState.HOLDING if is_ours else StreamState.PASSING)
         elif kind == b"error":
-            self._is_passing = True
-        if self._is_passing and self._held:
-            yield from self._flush()
-        if self._is_holding and not self._is_passing and kind != b"ping":
+            self._enter(StreamState.PASSING)
+        if self._state is StreamState.HOLDING and kind != b"ping":
             self._held.append(event)
-        else:
-            yield from self._out(event, kind)
+            return
+        if self._state is not StreamState.HOLDING:
+            yield from self._flush()
+        yield from self._out(event, kind)
 
     def _flush(self) -> Iterator[bytes]:
         """What was held, as it came."""
@@ -174,9 +200,8 @@ class Stream:
         if rest := self._parser.rest():
             yield rest
 
-    def _visible(self) -> Iterator[bytes]:
+    def _held_blocks(self) -> Iterator[bytes]:
         """Of what was held the blocks that are no calls; the answered calls stay here."""
-        self._is_plain = False
         hidden: set[object] = set()
         for event in self._held:
             kind = sse.type_of(event.raw)
@@ -192,14 +217,14 @@ class Stream:
         """One event as the client gets it: the first reply's untouched, the next ones' numbered on and summed up."""
         if kind in _NUMBERED:
             yield self._numbered(event, kind)
-        elif self._is_plain or kind not in _USAGE:
+        elif self._hidden_usage is None or kind not in _USAGE:
             yield event.raw
         elif kind == b"message_delta":
-            usage = add_usage(self._spent, self._seen().usage)
+            usage = add_usage(self._hidden_usage, self._usage_so_far().usage)
             yield sse.write("message_delta", {**event.data(), "usage": usage})
 
     def _numbered(self, event: sse.Event, kind: bytes) -> bytes:
-        if self._is_plain:
+        if self._hidden_usage is None:
             self._delivered += kind == b"content_block_start"
             return event.raw
         data = event.data()

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from cg.gateway.events import Events, Fault, Refusal, Route, Stage
+from cg.gateway.events import Events, Fault, Refusal, RequestClosed, RequestOpened, Route, Stage, StageTimed
 from cg.gateway.exchange import Handler, Inbound, Outbound
 from cg.gateway.http.access import Access, Denied
 from cg.gateway.http.body_budget import NoRoom, Room
@@ -90,15 +90,15 @@ class App:
         """Answer one request; the figures close however it ends."""
         began = time.monotonic()
         route = route_of(call.method, call.path, self._own)
-        self._events.opened()
+        self._events.tell(RequestOpened())
         self.active += 1
         try:
             await self._answer(call, route)
-            self._events.took(Stage.TOTAL, time.monotonic() - began)
+            self._events.tell(StageTimed(Stage.TOTAL, time.monotonic() - began))
         except ClientGone:
-            self._events.fault(Fault.CLIENT_GONE)
+            self._events.tell(Fault.CLIENT_GONE)
         except SlowClient:
-            self._events.fault(Fault.CLIENT_GONE)
+            self._events.tell(Fault.CLIENT_GONE)
             await self._end(call, 408, "the request's body stopped coming")
         except asyncio.CancelledError:
             if not self.is_stopping:
@@ -106,15 +106,14 @@ class App:
             call.cut(is_reset=False)  # the time for open streams is over
         finally:
             self.active -= 1
-            self._events.request(route, call.status)
-            self._events.closed()
+            self._events.tell(RequestClosed(route, call.status))
             if call.first_byte_after is not None:
-                self._events.took(Stage.FIRST_BYTE, call.first_byte_after)
+                self._events.tell(StageTimed(Stage.FIRST_BYTE, call.first_byte_after))
 
     async def _answer(self, call: Call, route: Route) -> None:
         denied = self._denied(call, route)
         if denied is not None:
-            self._events.refused(denied.why)
+            self._events.tell(denied.why)
             await call.answer(refuse(denied.status, denied.words, *denied.headers))
             return
         try:
@@ -145,12 +144,12 @@ class App:
         try:
             body = await call.whole(self._room)
         except TooLarge:
-            self._events.refused(Refusal.TOO_LARGE)
+            self._events.tell(Refusal.TOO_LARGE)
             limit = self._settings.max_body_bytes
             await call.answer(refuse(413, f"the request's body is longer than the limit of {limit} bytes"))
             return
         except NoRoom:
-            self._events.refused(Refusal.BUSY)
+            self._events.tell(Refusal.BUSY)
             await call.answer(refuse(503, "no memory for the request's body", (b"retry-after", b"1")))
             return
         size = len(body)
@@ -188,7 +187,7 @@ class App:
                 fault, status, words = Fault.UPSTREAM_UNREADABLE, 502, "the upstream's reply is too long"
             case _:
                 fault, status, words = Fault.UPSTREAM_CUT, 502, f"the upstream ended its reply too early ({error})"
-        self._events.fault(fault)
+        self._events.tell(fault)
         await self._end(call, status, words, is_reset=isinstance(error, Cut) and error.is_reset)
 
     async def _end(self, call: Call, status: int, words: str, *, is_reset: bool = False) -> None:

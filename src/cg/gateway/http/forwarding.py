@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from cg.gateway.events import Events
+from cg.gateway.events import Events, UpstreamReplied
 from cg.gateway.exchange import Headers, Outbound
 from cg.gateway.http.request_cycle import Call
 from cg.gateway.upstream.contract import Reply, Upstream
@@ -78,5 +78,5 @@ class Passing:
 
 def passed(reply: Reply, events: Events) -> Outbound:
     """A reply as an answer, unread."""
-    events.upstream(reply.status)
+    events.tell(UpstreamReplied(reply.status))
     return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)

@@ -1,4 +1,4 @@
-"""Work that is done behind a reply: bounded, so that a slow disk costs figures and not memory."""
+"""Work that is done after a reply: bounded, so that a slow disk costs figures and not memory."""
 
 import asyncio
 import logging
@@ -10,21 +10,18 @@ from cg.gateway.events import Events, Fault
 log = logging.getLogger("cg.gateway")
 
 
-class Behind:
+class BackgroundTasks:
     """Pieces of work that nobody waits for, at most `limit` at one time."""
 
     def __init__(self, events: Events, limit: int) -> None:
         self._events, self._limit = events, limit
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def do(self, work: Coroutine[Any, Any, object]) -> None:
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Start it now; past the limit it is left out."""
         if len(self._tasks) >= self._limit:
             work.close()
-            self._events.fault(Fault.STORE)
+            self._events.tell(Fault.STORE)
             return
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
@@ -33,15 +30,15 @@ class Behind:
     async def settle(self) -> None:
         """Wait until all of it is done."""
         while self._tasks:
-            waited = tuple(self._tasks)
-            await asyncio.gather(*waited, return_exceptions=True)
+            tasks = tuple(self._tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
             # From Python 3.12 on, where all were done already, no callback had its turn meanwhile: without this line the
             # loop would be held here for ever.
-            self._tasks.difference_update(waited)
+            self._tasks.difference_update(tasks)
 
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
         except Exception as error:
             log.error("work behind a reply failed: %s", type(error).__name__)
-            self._events.fault(Fault.STORE)
+            self._events.tell(Fault.STORE)

@@ -10,22 +10,34 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 
-from cg.gateway.events import Events, Fault, Mode, Outcome, Spend
+from cg.gateway.events import (
+    AskEnded,
+    Events,
+    ExpandAnswered,
+    Fault,
+    Mode,
+    ModelCalled,
+    OriginalResent,
+    Outcome,
+    Spend,
+    TurnSent,
+    UpstreamReplied,
+)
 from cg.gateway.exchange import Headers, Inbound, Outbound
-from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Recovery, Rounds
-from cg.gateway.expansion.stream import Stream, is_stream
+from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Expander, ExpansionRounds
+from cg.gateway.expansion.stream import ExpandingStream, is_stream
 from cg.gateway.http.content_encoding import Decoder, Undecodable, acceptable, decoder_for, is_encoded
 from cg.gateway.http.forwarding import incoming, outgoing
-from cg.gateway.messages.background_tasks import Behind
-from cg.gateway.messages.idle_timers import ELSEWHERE, Timers
-from cg.gateway.messages.upstream_asker import Bridge, WireAsker
-from cg.gateway.messages.usage_reader import watched
-from cg.gateway.replies.message import Message
+from cg.gateway.messages.background_tasks import BackgroundTasks
+from cg.gateway.messages.idle_timers import NOT_TIMED, IdleTimers
+from cg.gateway.messages.upstream_asker import BlockingAsker, UpstreamAsker
+from cg.gateway.messages.usage_reader import with_usage_read
+from cg.gateway.replies.message import ReplyMessage
 from cg.gateway.settings import Settings
 from cg.gateway.state.clock import Clock, SystemClock
 from cg.gateway.turns.prepared_request import PreparedRequest
-from cg.gateway.turns.thread_naming import Naming
-from cg.gateway.turns.turn_runner import Turns
+from cg.gateway.turns.thread_naming import ThreadNaming
+from cg.gateway.turns.turn_runner import TurnRunner
 from cg.gateway.upstream.contract import Reply, Upstream, UpstreamError
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
@@ -35,10 +47,10 @@ log = logging.getLogger("cg.gateway")
 Carried = tuple[Identity, ...]
 REFUSALS = (400, 413)  # rule 11: what a body of ours could be to blame for
 WRITE_DOWN_S = 10.0  # for what is not written down yet when the gateway stops
-MAX_BEHIND = 256  # pieces of work behind replies; past it a figure is lost rather than memory
+MAX_BACKGROUND_TASKS = 256  # pieces of work after replies; past it a figure is lost rather than memory
 
 
-class Messages:
+class SweepHandler:
     """One gateway's traffic with the Messages API. For use from one event loop."""
 
     def __init__(
@@ -55,24 +67,24 @@ class Messages:
         self._upstream, self._sweep, self._events = upstream, sweep, events
         self._asks = asks if asks is not None else upstream  # whoever carries what no client waits for
         self._clock = clock if clock is not None else SystemClock()
-        self._turns = Turns(
+        self._turns = TurnRunner(
             sweep,
-            Naming(secret, settings.upstream),
+            ThreadNaming(secret, settings.upstream),
             events,
             self._clock,
             config=settings.config,
             budget_s=settings.budget_ms / 1000,
         )
-        self.timers = Timers(sweep, self._turns, self._asks, events, self._clock, settings.config)
-        self._recovery = Recovery(sweep, self._turns, upstream, events, self._clock)
-        self._behind = Behind(events, MAX_BEHIND)
+        self.timers = IdleTimers(sweep, self._turns, self._asks, events, self._clock, settings.config)
+        self._expander = Expander(sweep, self._turns, upstream, events, self._clock)
+        self._background = BackgroundTasks(events, MAX_BACKGROUND_TASKS)
 
     async def handle(self, inbound: Inbound) -> Outbound:
         """The answer to a Messages request. Raises an UpstreamError if there is none."""
-        turn = await self._turns.take(inbound, self.timers.gap, self._asker(inbound))
+        turn = await self._turns.prepare(inbound, self.timers.gap, self._asker(inbound))
         headers = acceptable(outgoing(inbound.headers))
         # Once the request is on its way and this task waits for its reply: nobody waits for figures.
-        asyncio.get_running_loop().call_soon(self._told, turn)
+        asyncio.get_running_loop().call_soon(self._count_turn, turn)
         turn, reply = await self._send(turn, headers)
         try:
             return await self._answer(turn, reply, headers)
@@ -82,17 +94,17 @@ class Messages:
 
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The answer to a question for the size of a body: of the one that would be sent in its place."""
-        turn = await self._turns.measured(inbound)
+        turn = await self._turns.prepare_count(inbound)
         _, reply = await self._send(turn, outgoing(inbound.headers), is_counted=True)
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 
     async def settle(self) -> None:
-        """Wait for what is still being written behind requests and replies."""
-        await self._turns.written()
-        await self._behind.settle()
+        """Wait for what is still being written after requests and replies."""
+        await self._turns.wait_written()
+        await self._background.settle()
 
     async def close(self) -> None:
-        """Let go of timers and credentials, finish what is behind replies, and end the workers.
+        """Let go of timers and credentials, finish what follows replies, and end the workers.
 
         A store that hangs holds up nobody's stop for ever: what it has not taken in time is left undone, as a kill would
         leave it.
@@ -105,23 +117,26 @@ class Messages:
             log.warning("stopping with turns that were not written down within %g s", WRITE_DOWN_S)
         self._turns.close()
 
-    # -- out ---------------------------------------------------------------------------------------------------------
+    # -- to the upstream -----------------------------------------------------------------------------------------------
 
-    def _asker(self, inbound: Inbound) -> Bridge | None:
+    def _asker(self, inbound: Inbound) -> BlockingAsker | None:
         if not self._turns.asks:
             return None
-        asker = WireAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock)
-        return Bridge(asker, asyncio.get_running_loop())
+        asker = UpstreamAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock)
+        return BlockingAsker(asker, asyncio.get_running_loop())
 
-    def _told(self, turn: PreparedRequest) -> None:
+    def _count_turn(self, turn: PreparedRequest) -> None:
         """Count a turn, and end what waited for its branch."""
         swept = turn.swept
-        self._events.turn(swept.report, turn.now)
-        for event, outcome in ((Event.EXPANDED, Outcome.ORIGINAL), (Event.EXPAND_UNRESOLVED, Outcome.UNKNOWN)):
+        self._events.tell(TurnSent(swept.report, turn.now))
+        for event, outcome in (
+            (Event.EXPANDED, Outcome.ORIGINAL),
+            (Event.EXPAND_UNRESOLVED, Outcome.UNKNOWN),
+        ):
             for _ in range(swept.report.events.get(event, 0)):
-                self._events.recovered(Mode.SHOWN, outcome)
+                self._events.tell(ExpandAnswered(Mode.SHOWN, outcome))
         if swept.asked is not None and swept.asked.legs:
-            self._events.asked(self._sweep.row(turn.thread, swept.asked, turn.now))
+            self._events.tell(AskEnded(self._sweep.row(turn.thread, swept.asked, turn.now)))
         if swept.branch is not None:
             self.timers.cancel(turn.thread, swept.branch.branch)
 
@@ -132,68 +147,70 @@ class Messages:
         carries is not revoked for that: the model has not refused it."""
         inbound = turn.inbound
         reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body)
-        self._events.upstream(reply.status)
+        self._events.tell(UpstreamReplied(reply.status))
         if reply.status not in REFUSALS or not turn.is_changed:
             return turn, reply
         refused = reply.status
         await reply.close()
         reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body)
-        self._events.upstream(reply.status)
-        self._events.resent(refused)
+        self._events.tell(UpstreamReplied(reply.status))
+        self._events.tell(OriginalResent(refused))
         if reply.status < 400 and not is_counted:
             await self._revoked(turn)
-        own = replace(turn.swept, body=inbound.body, carries=(), declares=False)
-        return replace(turn, swept=own), reply
+        original = replace(turn.swept, body=inbound.body, carries=(), declares=False)
+        return replace(turn, swept=original), reply
 
     async def _revoked(self, turn: PreparedRequest) -> None:
         """What the refused body carried ends for good; a thread that is refused for our tool alone is left alone."""
         carries, branch = turn.swept.carries, turn.swept.branch
         if not carries:
-            self._turns.pass_by(turn.thread)
+            self._turns.bypass(turn.thread)
         sent = None if branch is None else (branch, turn.inbound.body)
         try:
             await self._turns.run(lambda: self._revoke(turn.thread, carries, turn.now, sent))
         except Exception as error:
             log.error("removals were not revoked: %s", type(error).__name__)
-            self._events.fault(Fault.STORE)
-            self._turns.pass_by(turn.thread)
+            self._events.tell(Fault.STORE)
+            self._turns.bypass(turn.thread)
 
     def _revoke(self, thread: str, carries: Carried, now: float, sent: tuple[Branch, bytes] | None) -> None:
-        with self._turns.holding(thread):  # after the turn itself has been written down
+        with self._turns.thread_lock(thread):  # after the turn itself has been written down
             self._sweep.revoke(thread, carries, now, sent=sent)
 
-    # -- back --------------------------------------------------------------------------------------------------------
+    # -- to the client -------------------------------------------------------------------------------------------------
 
     async def _answer(self, turn: PreparedRequest, reply: Reply, headers: Headers) -> Outbound:
-        back = incoming(reply.headers)
+        reply_headers = incoming(reply.headers)
         if reply.status != 200:
-            return Outbound(reply.status, back, reply.stream(), reply.close)
+            return Outbound(reply.status, reply_headers, reply.stream(), reply.close)
         decoder = decoder_for(reply.headers)
         if decoder is None:
-            self._events.fault(Fault.UPSTREAM_UNREADABLE)
+            self._events.tell(Fault.UPSTREAM_UNREADABLE)
         if decoder is None or not turn.swept.declares:
             done = partial(
-                self._after, turn.light(), len(turn.body)
+                self._reply_ended, turn.light(), len(turn.body)
             )  # nothing that waits for a stream holds its bodies
-            return Outbound(200, back, watched(reply, decoder, done, self._spent), reply.close)
-        rounds = Rounds(turn, headers)
+            return Outbound(200, reply_headers, with_usage_read(reply, decoder, done, self._count_call), reply.close)
+        rounds = ExpansionRounds(turn, headers)
         if not is_stream(reply.headers):
-            return await self._whole(turn, reply, decoder, rounds)
-        stream = Stream(self._recovery, rounds, reply, decoder)
-        return Outbound(200, _as_read(back), self._recovered(turn, stream), stream.close)
+            return await self._json_answer(turn, reply, decoder, rounds)
+        stream = ExpandingStream(self._expander, rounds, reply, decoder)
+        return Outbound(200, _decoded_headers(reply_headers), self._expanded_pieces(turn, stream), stream.close)
 
-    async def _recovered(self, turn: PreparedRequest, stream: Stream) -> AsyncIterator[bytes]:
+    async def _expanded_pieces(self, turn: PreparedRequest, stream: ExpandingStream) -> AsyncIterator[bytes]:
         try:
             async for piece in stream.pieces():
                 yield piece
         except UpstreamError:
-            self._spent(stream.first)
+            self._count_call(stream.first)
             raise
-        self._after(turn, len(turn.body), stream.first)
+        self._reply_ended(turn, len(turn.body), stream.first)
 
-    async def _whole(self, turn: PreparedRequest, reply: Reply, decoder: Decoder, rounds: Rounds) -> Outbound:
+    async def _json_answer(
+        self, turn: PreparedRequest, reply: Reply, decoder: Decoder, rounds: ExpansionRounds
+    ) -> Outbound:
         """A reply that is no stream: looked at as a whole, and answered here if it only calls our tool."""
-        back = incoming(reply.headers)
+        reply_headers = incoming(reply.headers)
         source = reply.stream()
         raw, decoded = bytearray(), bytearray()
         try:
@@ -205,31 +222,33 @@ class Messages:
                     raise Undecodable("too long")
             decoder.end()
         except UpstreamError as error:
-            return Outbound(200, back, _as_far(bytes(raw), error), reply.close)
+            return Outbound(200, reply_headers, _until_cut(bytes(raw), error), reply.close)
         except Undecodable:
-            self._events.fault(Fault.UPSTREAM_UNREADABLE)
-            return Outbound(200, back, _on(bytes(raw), source), reply.close)
-        looked_at = bytes(decoded)
-        body, message = await self._recovery.in_json(looked_at, rounds)
-        self._after(turn, len(turn.body), message)
-        if body is looked_at:
-            return Outbound(200, _without(back, b"content-length"), bytes(raw), reply.close)
-        return Outbound(200, _as_read(back), body, reply.close)
+            self._events.tell(Fault.UPSTREAM_UNREADABLE)
+            return Outbound(200, reply_headers, _unread(bytes(raw), source), reply.close)
+        decoded_body = bytes(decoded)
+        body, message = await self._expander.in_json(decoded_body, rounds)
+        self._reply_ended(turn, len(turn.body), message)
+        if body is decoded_body:
+            return Outbound(200, _without(reply_headers, b"content-length"), bytes(raw), reply.close)
+        return Outbound(200, _decoded_headers(reply_headers), body, reply.close)
 
-    # -- behind ------------------------------------------------------------------------------------------------------
+    # -- after a reply -------------------------------------------------------------------------------------------------
 
-    def _after(self, turn: PreparedRequest, sent_bytes: int, message: Message | None) -> None:
+    def _reply_ended(self, turn: PreparedRequest, sent_bytes: int, message: ReplyMessage | None) -> None:
         """The reply has gone out whole: count what it cost, learn from it, and wait for the gap that begins now."""
-        usage = self._spent(message)
+        usage = self._count_call(message)
         self.timers.arm(turn)
-        if usage is None or turn.swept.report.reason in ELSEWHERE:
+        if usage is None or turn.swept.report.reason in NOT_TIMED:
             return
-        self._behind.do(self._turns.run(partial(self._sweep.observe, turn.thread, usage, sent_bytes)))
+        self._background.start(self._turns.run(partial(self._sweep.observe, turn.thread, usage, sent_bytes)))
 
-    def _spent(self, message: Message | None) -> Usage | None:
+    def _count_call(self, message: ReplyMessage | None) -> Usage | None:
         """Count what a reply says that it cost; one that was cut has been charged for too."""
         usage = message.tiers if message is not None else None
-        self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+        self._events.tell(
+            ModelCalled(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+        )
         return usage
 
 
@@ -237,19 +256,19 @@ def _without(headers: Headers, *names: bytes) -> Headers:
     return [(name, value) for name, value in headers if name not in names]
 
 
-def _as_read(headers: Headers) -> Headers:
+def _decoded_headers(headers: Headers) -> Headers:
     """The headers of a reply that leaves decoded, and of another length."""
     return _without(headers, b"content-length", *((b"content-encoding",) if is_encoded(headers) else ()))
 
 
-async def _as_far(raw: bytes, error: UpstreamError) -> AsyncIterator[bytes]:
+async def _until_cut(raw: bytes, error: UpstreamError) -> AsyncIterator[bytes]:
     """A reply that was cut, as far as it came."""
     if raw:
         yield raw
     raise error
 
 
-async def _on(raw: bytes, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _unread(raw: bytes, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """A reply that was begun to be looked at, and is not any more."""
     yield raw
     async for piece in source:

@@ -11,12 +11,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cg.gateway.events import Events, Fault, Spend, Timer
+from cg.gateway.events import AskEnded, Events, Fault, Spend, Timer
 from cg.gateway.exchange import Headers
-from cg.gateway.messages.upstream_asker import WireAsker
+from cg.gateway.messages.upstream_asker import UpstreamAsker
 from cg.gateway.state.clock import Clock
 from cg.gateway.turns.prepared_request import PreparedRequest
-from cg.gateway.turns.turn_runner import Turns
+from cg.gateway.turns.turn_runner import TurnRunner
 from cg.gateway.upstream.contract import Upstream
 from cg.sweep.accounting.ping_economics import PING_TTL_S
 from cg.sweep.accounting.tally import Tally
@@ -35,17 +35,17 @@ MAX_ARMED = 1024  # branches that wait; one holds its request's headers, some 2 
 MAX_AT_ONCE = 8  # asks under way
 MAX_GAPS = 1024  # outcomes that wait for the next request of their branch, to be its reason
 PING_TIMEOUT_S = 60.0
-ELSEWHERE = frozenset([Reason.SIDE_CALL, Reason.UNREADABLE, Reason.SERVER_THREAD, Reason.TOOL_NAME_TAKEN])
+NOT_TIMED = frozenset([Reason.SIDE_CALL, Reason.UNREADABLE, Reason.SERVER_THREAD, Reason.TOOL_NAME_TAKEN])
 Name = tuple[str, str]  # thread, branch
 
 
 @dataclass(slots=True)
-class Armed:
+class ArmedTimer:
     """One branch that waits, with what a call in its client's name needs."""
 
     thread: str
     branch: Branch
-    due: float
+    fires_at: float
     target: bytes
     headers: Headers
     pings_left: int
@@ -56,46 +56,38 @@ class Armed:
         return self.thread, self.branch.branch
 
 
-class Timers:
+class IdleTimers:
     """The gaps of all branches of one gateway. For use from one event loop."""
 
     def __init__(
-        self, sweep: Sweep, turns: Turns, upstream: Upstream, events: Events, clock: Clock, config: Config
+        self, sweep: Sweep, turns: TurnRunner, upstream: Upstream, events: Events, clock: Clock, config: Config
     ) -> None:
         self._sweep, self._turns, self._upstream = sweep, turns, upstream
         self._events, self._clock, self._config = events, clock, config
-        self._armed: dict[Name, Armed] = {}
+        self._armed: dict[Name, ArmedTimer] = {}
         self._firing: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._gaps: OrderedDict[Name, Settled] = OrderedDict()
         self._is_closed = False
 
-    def __len__(self) -> int:
-        return len(self._armed)
-
-    @property
-    def firing(self) -> int:
-        """Asks and pings under way."""
-        return len(self._firing)
-
     def arm(self, turn: PreparedRequest) -> None:
         """Wait for the branch of a turn whose reply has reached its client."""
         branch = turn.swept.branch
-        if branch is None or self._is_closed or turn.swept.report.reason in ELSEWHERE:
+        if branch is None or self._is_closed or turn.swept.report.reason in NOT_TIMED:
             return
         pings = self._config.pings if self._config.judge != "model" else 0
-        due = due_at(self._sweep.core, branch)
-        if due is None and pings and branch.ttl_s == PING_TTL_S:
-            due = branch.clock + branch.ttl_s - self._config.window_s
-        if due is None:
+        fires_at = due_at(self._sweep.core, branch)
+        if fires_at is None and pings and branch.ttl_s == PING_TTL_S:
+            fires_at = branch.clock + branch.ttl_s - self._config.window_s
+        if fires_at is None:
             return
         self.cancel(turn.thread, branch.branch)
         if len(self._armed) >= MAX_ARMED:
-            self._events.timer(Timer.DROPPED)
+            self._events.tell(Timer.DROPPED)
             return
-        armed = Armed(turn.thread, branch, due, turn.inbound.target, turn.inbound.headers, pings)
+        armed = ArmedTimer(turn.thread, branch, fires_at, turn.inbound.target, turn.inbound.headers, pings)
         self._armed[armed.name] = armed
-        self._events.timer(Timer.ARMED)
+        self._events.tell(Timer.ARMED)
         self._start(armed)
 
     def cancel(self, thread: str, branch: str) -> None:
@@ -104,10 +96,10 @@ class Timers:
         armed = self._armed.pop((thread, branch), None)
         if armed is not None and armed.task is not None:
             armed.task.cancel()
-            self._events.timer(Timer.CANCELLED)
+            self._events.tell(Timer.CANCELLED)
 
     def gap(self, thread: str) -> Gap:
-        """How the gap before a branch's next request was used, told once."""
+        """How the gap before a branch's next request was used, given once."""
         return lambda branch: self._gaps.pop((thread, branch), None)
 
     async def close(self) -> None:
@@ -115,7 +107,7 @@ class Timers:
         self._is_closed = True
         tasks = [armed.task for armed in self._armed.values() if armed.task is not None] + list(self._firing)
         for _ in self._armed:
-            self._events.timer(Timer.DROPPED)
+            self._events.tell(Timer.DROPPED)
         self._armed.clear()
         for task in tasks:
             task.cancel()
@@ -123,11 +115,11 @@ class Timers:
 
     # -- one timer ---------------------------------------------------------------------------------------------------
 
-    def _start(self, armed: Armed) -> None:
+    def _start(self, armed: ArmedTimer) -> None:
         armed.task = asyncio.get_running_loop().create_task(self._wait(armed))
 
-    async def _wait(self, armed: Armed) -> None:
-        await self._clock.sleep_until(armed.due)
+    async def _wait(self, armed: ArmedTimer) -> None:
+        await self._clock.sleep_until(armed.fires_at)
         if self._armed.get(armed.name) is armed:
             del self._armed[armed.name]
         task = asyncio.current_task()
@@ -138,28 +130,28 @@ class Timers:
                 await self._fire(armed)
         except Exception as error:
             log.error("an idle ask failed: %s", type(error).__name__)
-            self._events.fault(Fault.TIMER)
+            self._events.tell(Fault.TIMER)
         finally:
             self._firing.discard(task)
 
-    async def _fire(self, armed: Armed) -> None:
+    async def _fire(self, armed: ArmedTimer) -> None:
         now, branch = self._clock.now(), armed.branch
-        if now >= branch.clock + (branch.ttl_s or 0):  # slept too long: the prefix is gone
-            self._events.timer(Timer.DROPPED)
+        if now >= branch.clock + (branch.ttl_s or 0):  # slept too long: the prefix has expired
+            self._events.tell(Timer.DROPPED)
             return
         if not await self._turns.run(lambda: self._sweep.stands(armed.thread, branch)):
-            self._events.timer(Timer.CANCELLED)  # by a request that another gateway on this store has served
+            self._events.tell(Timer.CANCELLED)  # by a request that another gateway on this store has served
             return
         if not await self._turns.run(lambda: self._is_ours(armed)):
-            self._events.timer(Timer.CLAIMED_ELSEWHERE)
+            self._events.tell(Timer.CLAIMED_ELSEWHERE)
             return
-        self._events.timer(Timer.FIRED)
+        self._events.tell(Timer.FIRED)
         if armed.pings_left:
             await self._ping(armed, now)
         else:
             await self._ask(armed, now)
 
-    def _is_ours(self, armed: Armed) -> bool:
+    def _is_ours(self, armed: ArmedTimer) -> bool:
         """Whether the gap is this gateway's to use. Without the body that was sent nobody can be asked from here: then
         nothing is claimed, and the gap is left to the gateway that holds it."""
         branch = armed.branch
@@ -167,48 +159,48 @@ class Timers:
             return True
         return self._sweep.claim(armed.thread, *claim_of(branch), branch)
 
-    async def _ask(self, armed: Armed, now: float) -> None:
-        asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock)
+    async def _ask(self, armed: ArmedTimer, now: float) -> None:
+        asker = UpstreamAsker(self._upstream, armed.target, armed.headers, self._events, self._clock)
         settled = await self._sweep.settle_async(armed.thread, armed.branch, now, asker=asker)
         await self._turns.run(lambda: self._remember(armed, settled, now))
         if settled.asked is not None:
-            self._events.asked(self._sweep.row(armed.thread, settled.asked, now))
+            self._events.tell(AskEnded(self._sweep.row(armed.thread, settled.asked, now)))
         if asker.is_refused:
-            self._events.timer(Timer.CREDENTIAL_REFUSED)
+            self._events.tell(Timer.CREDENTIAL_REFUSED)
         # Its counts are in the totals already: what the next request takes over is only why it had nothing to apply.
         self._gaps[armed.name] = Settled(settled.reason, tally=Tally())
         while len(self._gaps) > MAX_GAPS:
             self._gaps.popitem(last=False)
 
-    def _remember(self, armed: Armed, settled: Settled, now: float) -> None:
-        with self._turns.holding(armed.thread):
+    def _remember(self, armed: ArmedTimer, settled: Settled, now: float) -> None:
+        with self._turns.thread_lock(armed.thread):
             self._sweep.remember(armed.thread, armed.branch, settled, now)
 
-    async def _ping(self, armed: Armed, now: float) -> None:
+    async def _ping(self, armed: ArmedTimer, now: float) -> None:
         """Read the prefix once, for one token of reply, if that is worth it, and wait again if that is allowed."""
         if not await self._turns.run(lambda: self._sweep.is_ping_fair(armed.thread, armed.branch)):
             return
         body = await self._turns.run(lambda: ping_body(self._sweep.last_sent(armed.thread, armed.branch)))
         if body is None:
             return
-        asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING)
+        asker = UpstreamAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING)
         answer = await asker.ask(body, PING_TIMEOUT_S)
         if asker.is_refused:
-            self._events.timer(Timer.CREDENTIAL_REFUSED)
+            self._events.tell(Timer.CREDENTIAL_REFUSED)
         if isinstance(answer, Failure) or answer.usage is None:
             return
         renewed = await self._turns.run(partial(self._renew, armed, now, answer.usage))
         if renewed is None or armed.pings_left <= 1 or self._is_closed or armed.name in self._armed:
             return
         again = replace(
-            armed, branch=renewed, due=now + PING_TTL_S - self._config.window_s, pings_left=armed.pings_left - 1
+            armed, branch=renewed, fires_at=now + PING_TTL_S - self._config.window_s, pings_left=armed.pings_left - 1
         )
         self._armed[again.name] = again
-        self._events.timer(Timer.ARMED)
+        self._events.tell(Timer.ARMED)
         self._start(again)
 
-    def _renew(self, armed: Armed, now: float, usage: Usage) -> Branch | None:
-        with self._turns.holding(armed.thread):
+    def _renew(self, armed: ArmedTimer, now: float, usage: Usage) -> Branch | None:
+        with self._turns.thread_lock(armed.thread):
             return self._sweep.renew(armed.thread, armed.branch, now, usage)
 
 

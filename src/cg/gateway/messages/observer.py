@@ -1,27 +1,27 @@
-"""`--observe`: every request and reply passes untouched, and what the sweep would have done is reckoned behind it."""
+"""`--observe`: every request and reply passes untouched, and what the sweep would have done is reckoned afterwards."""
 
 import asyncio
 from typing import Protocol
 
-from cg.gateway.events import Events, Spend
+from cg.gateway.events import Events, ModelCalled, Spend, TurnSent, UpstreamReplied
 from cg.gateway.exchange import Inbound, Outbound
 from cg.gateway.http.content_encoding import acceptable, decoder_for
 from cg.gateway.http.forwarding import incoming, outgoing
-from cg.gateway.messages.background_tasks import Behind
-from cg.gateway.messages.usage_reader import watched
-from cg.gateway.replies.message import Message
+from cg.gateway.messages.background_tasks import BackgroundTasks
+from cg.gateway.messages.usage_reader import with_usage_read
+from cg.gateway.replies.message import ReplyMessage
 from cg.gateway.settings import Settings
 from cg.gateway.state.clock import Clock, SystemClock
-from cg.gateway.turns.thread_naming import Naming
+from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.gateway.upstream.contract import Upstream
 from cg.sweep.body.transcript import Unreadable, read
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.values import Usage
 
-MAX_BEHIND = 64  # requests that wait to be reckoned; past it one is left out, so that memory stays bounded
+MAX_BACKGROUND_TASKS = 64  # requests that wait to be reckoned; past it one is left out, so that memory stays bounded
 
 
-class Projects(Protocol):
+class Projector(Protocol):
     """Reckons what the sweep would have done; see `cg.gateway.messages.projection`. Blocks, so it is called in a worker thread."""
 
     def look(self, body: bytes, thread: str, now: float) -> None: ...
@@ -29,62 +29,64 @@ class Projects(Protocol):
     def learn(self, thread: str, usage: Usage, sent_bytes: int) -> None: ...
 
 
-class Observing:
-    """One gateway's traffic with the Messages API, watched and not touched. In the place of `messages.Messages`."""
+class ObserveHandler:
+    """One gateway's traffic with the Messages API, watched and not touched. In the place of `SweepHandler`."""
 
     def __init__(
         self,
         settings: Settings,
         upstream: Upstream,
-        projection: Projects,
+        projection: Projector,
         events: Events,
         *,
         secret: bytes,
         clock: Clock | None = None,
     ) -> None:
         self._upstream, self._projection, self._events = upstream, projection, events
-        self._naming = Naming(secret, settings.upstream)
+        self._naming = ThreadNaming(secret, settings.upstream)
         self._clock = clock if clock is not None else SystemClock()
-        self._behind = Behind(events, MAX_BEHIND)
+        self._background = BackgroundTasks(events, MAX_BACKGROUND_TASKS)
         self._order = asyncio.Lock()  # requests are reckoned in the order in which they came
 
     async def handle(self, inbound: Inbound) -> Outbound:
         """The upstream's answer to a Messages request. Raises an UpstreamError if there is none."""
         now = self._clock.now()
-        self._events.turn(TurnReport.of(Reason.OBSERVED), now)
+        self._events.tell(TurnSent(TurnReport.of(Reason.OBSERVED), now))
         reply = await self._upstream.send(
             inbound.method, inbound.target, acceptable(outgoing(inbound.headers)), inbound.body
         )
-        self._events.upstream(reply.status)
-        back = incoming(reply.headers)
+        self._events.tell(UpstreamReplied(reply.status))
+        headers = incoming(reply.headers)
         if reply.status != 200:
-            return Outbound(reply.status, back, reply.stream(), reply.close)
+            return Outbound(reply.status, headers, reply.stream(), reply.close)
 
-        def spent(message: Message | None) -> Usage | None:
+        def count_call(message: ReplyMessage | None) -> Usage | None:
             usage = message.tiers if message is not None else None
-            self._events.spent(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+            self._events.tell(
+                ModelCalled(Spend.REQUEST, message.model if message is not None else "", usage, self._clock.now())
+            )
             return usage
 
-        def done(message: Message | None) -> None:
-            self._behind.do(self._reckon(inbound, spent(message), now))
+        def done(message: ReplyMessage | None) -> None:
+            self._background.start(self._project(inbound, count_call(message), now))
 
-        return Outbound(200, back, watched(reply, decoder_for(reply.headers), done, spent), reply.close)
+        return Outbound(200, headers, with_usage_read(reply, decoder_for(reply.headers), done, count_call), reply.close)
 
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The upstream's answer."""
         reply = await self._upstream.send(inbound.method, inbound.target, outgoing(inbound.headers), inbound.body)
-        self._events.upstream(reply.status)
+        self._events.tell(UpstreamReplied(reply.status))
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 
     async def settle(self) -> None:
         """Wait for what is still being reckoned."""
-        await self._behind.settle()
+        await self._background.settle()
 
     async def close(self) -> None:
         """Finish what is being reckoned."""
         await self.settle()
 
-    async def _reckon(self, inbound: Inbound, usage: Usage | None, now: float) -> None:
+    async def _project(self, inbound: Inbound, usage: Usage | None, now: float) -> None:
         async with self._order:
             await asyncio.to_thread(self._look, inbound, usage, now)
 

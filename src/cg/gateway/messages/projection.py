@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from cg.gateway.events import Events, Fault
+from cg.gateway.events import Events, Fault, TurnProjected
 from cg.sweep.config import Config, preset_values
 from cg.sweep.drivers import Sweep
 from cg.sweep.prices import PriceTable
@@ -31,7 +31,7 @@ def projected_config(config: Config) -> Config:
 class Projection:
     """Reckons what would have been done; nothing that it decides reaches a body, a store or a real figure.
 
-    Calls block for a millisecond or so: they belong into a worker thread, behind the request.
+    Calls block for a millisecond or so: they belong into a worker thread, after the request.
     """
 
     def __init__(self, config: Config, events: Events, *, prices: PriceTable | None = None) -> None:
@@ -46,16 +46,16 @@ class Projection:
     def look(self, body: bytes, thread: str, now: float) -> None:
         """Reckon one request that was sent untouched, and tell of it as projected."""
         try:
-            self._events.projected(self._sweep.process(body, thread, now).report, now)
+            self._events.tell(TurnProjected(self._sweep.process(body, thread, now).report, now))
             self._looks += 1
             if self._looks % AGE_EVERY == 0:
                 self._store.sweep_ages(now)
         except Exception:
-            self._events.fault(Fault.SWEEP)
+            self._events.tell(Fault.SWEEP)
 
     def learn(self, thread: str, usage: Usage, sent_bytes: int) -> None:
         """Take in the usage of the reply to a request that was looked at."""
         try:
             self._sweep.observe(thread, usage, sent_bytes)
         except Exception:
-            self._events.fault(Fault.SWEEP)
+            self._events.tell(Fault.SWEEP)

@@ -3,11 +3,11 @@
 import asyncio
 import time
 
-from cg.gateway.events import Events, Spend, Stage
+from cg.gateway.events import Events, ModelCalled, Spend, Stage, StageTimed, UpstreamReplied
 from cg.gateway.exchange import Headers
 from cg.gateway.http.content_encoding import Undecodable, read_decoded
 from cg.gateway.http.forwarding import outgoing
-from cg.gateway.replies.message import Message, of_json
+from cg.gateway.replies.message import ReplyMessage, of_json
 from cg.gateway.state.clock import Clock
 from cg.gateway.upstream.contract import Upstream, UpstreamError
 from cg.sweep.effects import Answer, Failure
@@ -22,7 +22,7 @@ def asking_headers(headers: Headers) -> Headers:
     return [*kept, (b"accept-encoding", b"identity")]
 
 
-class WireAsker:
+class UpstreamAsker:
     """Puts bodies to the provider in one caller's name. `is_refused` once the credential was answered 401."""
 
     def __init__(
@@ -43,24 +43,24 @@ class WireAsker:
         start = time.monotonic()
         try:
             async with asyncio.timeout(timeout_s):
-                found = await self._post(body)
+                reply = await self._post(body)
         except TimeoutError:
-            found = "timeout"
+            reply = "timeout"
         except UpstreamError as error:
-            found = type(error).__name__
+            reply = type(error).__name__
         took = time.monotonic() - start
-        self._events.took(Stage.ASK, took)
-        if isinstance(found, str):
-            return Failure(found, took * 1000)
-        self._events.spent(self._spend, found.model, found.tiers, self._clock.now())
-        text = "".join(b["text"] for b in found.blocks if b.get("type") == "text" and isinstance(b.get("text"), str))
-        return Answer(text, found.tiers, took * 1000)
+        self._events.tell(StageTimed(Stage.ASK, took))
+        if isinstance(reply, str):
+            return Failure(reply, took * 1000)
+        self._events.tell(ModelCalled(self._spend, reply.model, reply.tiers, self._clock.now()))
+        text = "".join(b["text"] for b in reply.blocks if b.get("type") == "text" and isinstance(b.get("text"), str))
+        return Answer(text, reply.tiers, took * 1000)
 
-    async def _post(self, body: bytes) -> Message | str:
+    async def _post(self, body: bytes) -> ReplyMessage | str:
         """The message, or the reason why there is none. Nothing is repeated: the provider may have charged for it."""
         reply = await self._upstream.send("POST", self._target, self._headers, body)
         try:
-            self._events.upstream(reply.status)
+            self._events.tell(UpstreamReplied(reply.status))
             if reply.status == 401:
                 self.is_refused = True
             if reply.status != 200:
@@ -73,10 +73,10 @@ class WireAsker:
             await reply.close()
 
 
-class Bridge:
+class BlockingAsker:
     """A `WireAsker` for a worker thread, which waits for the loop to ask."""
 
-    def __init__(self, asker: WireAsker, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, asker: UpstreamAsker, loop: asyncio.AbstractEventLoop) -> None:
         self._asker, self._loop = asker, loop
 
     def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:

@@ -1,38 +1,40 @@
-"""A reply that passes through untouched, while what it says of its usage is read behind each piece."""
+"""A reply that passes through untouched, while what it says of its usage is read after each piece."""
 
 from collections.abc import AsyncIterator, Callable
 
 from cg.gateway.expansion.stream import is_stream
 from cg.gateway.http.content_encoding import Decoder, Plain, Undecodable
-from cg.gateway.replies.message import Message, UsageWatch, of_json
+from cg.gateway.replies.message import ReplyMessage, StreamUsage, of_json
 from cg.gateway.upstream.contract import Reply, UpstreamError
 
 MAX_JSON_BYTES = 32 * 1024 * 1024  # of a message that is kept to be read at its end
 
 
-Told = Callable[[Message | None], object]
+UsageListener = Callable[[ReplyMessage | None], object]
 
 
-async def watched(reply: Reply, decoder: Decoder | None, done: Told, cut: Told) -> AsyncIterator[bytes]:
-    """The reply's own bytes as they come. `done` is told what they say once all have come and gone, or `cut` what they
+async def with_usage_read(
+    reply: Reply, decoder: Decoder | None, done: UsageListener, failed: UsageListener
+) -> AsyncIterator[bytes]:
+    """The reply's own bytes as they come. `done` gets what they say once all have come and gone, or `failed` what they
     said until their stream failed."""
-    watch = _Stream(decoder) if is_stream(reply.headers) else _Json(decoder)
+    reader = _StreamUsageReader(decoder) if is_stream(reply.headers) else _JsonUsageReader(decoder)
     try:
         async for piece in reply.stream():
             yield piece
-            watch.look(piece)
+            reader.read(piece)
     except UpstreamError:
-        cut(watch.message())
+        failed(reader.message())
         raise
-    done(watch.message())
+    done(reader.message())
 
 
-class _Watch:
+class _UsageReader:
     def __init__(self, decoder: Decoder | None) -> None:
         self._decoder = decoder
         self._is_plain = isinstance(decoder, Plain)  # most are, and a piece then costs no iterator
 
-    def look(self, piece: bytes) -> None:
+    def read(self, piece: bytes) -> None:
         """Read what can be read; after a piece that cannot, nothing more."""
         if self._is_plain:
             self.take(piece)
@@ -49,26 +51,26 @@ class _Watch:
         raise NotImplementedError
 
 
-class _Stream(_Watch):
+class _StreamUsageReader(_UsageReader):
     def __init__(self, decoder: Decoder | None) -> None:
         super().__init__(decoder)
-        self._usage = UsageWatch()
+        self._usage = StreamUsage()
 
     def take(self, part: bytes) -> None:
         self._usage.feed(part)
 
-    def message(self) -> Message | None:
-        return self._usage.seen
+    def message(self) -> ReplyMessage | None:
+        return self._usage.message
 
 
-class _Json(_Watch):
+class _JsonUsageReader(_UsageReader):
     def __init__(self, decoder: Decoder | None) -> None:
         super().__init__(decoder)
-        self._whole = bytearray()
+        self._body = bytearray()
 
     def take(self, part: bytes) -> None:
-        if len(self._whole) <= MAX_JSON_BYTES:
-            self._whole += part
+        if len(self._body) <= MAX_JSON_BYTES:
+            self._body += part
 
-    def message(self) -> Message | None:
-        return of_json(bytes(self._whole)) if self._decoder is not None else None
+    def message(self) -> ReplyMessage | None:
+        return of_json(bytes(self._body)) if self._decoder is not None else None

@@ -16,14 +16,14 @@ _SUMMED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_toke
 
 
 @dataclass(slots=True)
-class Message:
-    """One reply. `is_whole` is False when something in it was not understood: it must not be sent back then."""
+class ReplyMessage:
+    """One reply. `is_complete` is False when something in it was not understood: it must not be sent back then."""
 
     model: str = ""
     blocks: list[Block] = field(default_factory=list)
     stop_reason: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
-    is_whole: bool = True
+    is_complete: bool = True
 
     @property
     def tiers(self) -> Usage | None:
@@ -35,7 +35,7 @@ class Message:
 
         Whatever is not plainly so passes through: the client answers with an error, which later copies replace.
         """
-        if not self.is_whole or self.stop_reason != "tool_use":
+        if not self.is_complete or self.stop_reason != "tool_use":
             return []
         uses = [block for block in self.blocks if block.get("type") == "tool_use"]
         names = [use.get("id") for use in uses]
@@ -43,47 +43,47 @@ class Message:
         return uses if ours and all(isinstance(n, str) for n in names) and len(set(names)) == len(names) else []
 
 
-def of_json(raw: bytes) -> Message | None:
+def of_json(raw: bytes) -> ReplyMessage | None:
     """The message in a JSON reply; None if it is none. One with a number that could not be written again is not whole."""
     beyond: list[str] = []
 
     def number(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value):
+        number_read = float(text)
+        if not math.isfinite(number_read):
             beyond.append(text)
-        return value
+        return number_read
 
     try:
-        found = json.loads(raw, parse_float=number, parse_constant=number)
+        value = json.loads(raw, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.get("type") != "message":
+    if not isinstance(value, dict) or value.get("type") != "message":
         return None
-    blocks, usage = found.get("content"), found.get("usage")
+    blocks, usage = value.get("content"), value.get("usage")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         blocks = None
-    return Message(
-        model=_text(found.get("model")),
+    return ReplyMessage(
+        model=_string(value.get("model")),
         blocks=blocks or [],
-        stop_reason=_text(found.get("stop_reason")) or None,
+        stop_reason=_string(value.get("stop_reason")) or None,
         usage=usage if isinstance(usage, dict) else {},
-        is_whole=blocks is not None and not beyond,
+        is_complete=blocks is not None and not beyond,
     )
 
 
-def of_events(events: Iterable[sse.Event]) -> Message:
+def of_events(events: Iterable[sse.Event]) -> ReplyMessage:
     """The message that a stream's events tell of, as far as they go."""
-    assembly = Assembly()
+    assembly = MessageAssembly()
     for event in events:
         assembly.take(event.data())
     return assembly.message
 
 
-class Assembly:
+class MessageAssembly:
     """Puts a message together, event by event."""
 
     def __init__(self) -> None:
-        self.message = Message()
+        self.message = ReplyMessage()
         self._pieces: dict[tuple[int, str], list[str]] = {}  # of a block that is not complete, by its member
 
     def take(self, data: Mapping[str, Any]) -> None:
@@ -91,13 +91,13 @@ class Assembly:
         try:
             self._take(data)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
-            self.message.is_whole = False
+            self.message.is_complete = False
 
     def _take(self, data: Mapping[str, Any]) -> None:
         message = self.message
         match data.get("type"):
             case "message_start":
-                message.model = _text(data["message"].get("model"))
+                message.model = _string(data["message"].get("model"))
                 merge_usage(message.usage, data["message"].get("usage"))
                 message.blocks += data["message"].get("content") or []
             case "content_block_start":
@@ -109,10 +109,10 @@ class Assembly:
             case "content_block_stop":
                 self._complete(data["index"])
             case "message_delta":
-                message.stop_reason = _text(data["delta"].get("stop_reason")) or message.stop_reason
+                message.stop_reason = _string(data["delta"].get("stop_reason")) or message.stop_reason
                 merge_usage(message.usage, data.get("usage"))
             case "error":
-                message.is_whole = False
+                message.is_complete = False
             case _:  # ping, message_stop, and whatever else brings no content
                 pass
 
@@ -130,7 +130,7 @@ class Assembly:
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or []), delta["citation"]]
             case _:
-                self.message.is_whole = False
+                self.message.is_complete = False
 
     def _complete(self, index: int) -> None:
         block = self.message.blocks[index]
@@ -142,27 +142,27 @@ class Assembly:
                 block[key] = block.get(key, "") + text
 
 
-class UsageWatch:
+class StreamUsage:
     """Reads the usage out of a stream that passes by; two events of a stream hold it."""
 
     def __init__(self) -> None:
         self._parser = sse.Parser()
-        self._assembly = Assembly()
-        self._is_lost = False
+        self._assembly = MessageAssembly()
+        self._is_given_up = False
 
     def feed(self, piece: bytes) -> None:
         """Look at decoded bytes; what cannot be followed is given up in silence."""
-        if self._is_lost or (_NAMED not in piece and self._parser.is_whole(piece)):
+        if self._is_given_up or (_NAMED not in piece and self._parser.is_whole(piece)):
             return
         try:
             for event in self._parser.feed(piece):
                 if sse.type_of(event.raw) in (b"message_start", b"message_delta"):
                     self._assembly.take(event.data())
         except sse.TooLong:
-            self._is_lost, self._parser = True, sse.Parser()
+            self._is_given_up, self._parser = True, sse.Parser()
 
     @property
-    def seen(self) -> Message:
+    def message(self) -> ReplyMessage:
         return self._assembly.message
 
 
@@ -185,31 +185,31 @@ def add_usage(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
     return total
 
 
-def visible(blocks: Iterable[Block]) -> list[Block]:
+def without_calls(blocks: Iterable[Block]) -> list[Block]:
     """What a client sees of a reply whose calls were answered inside: everything but them."""
     return [block for block in blocks if block.get("type") != "tool_use"]
 
 
-def as_turn(blocks: Iterable[Block]) -> bytes:
+def assistant_message(blocks: Iterable[Block]) -> bytes:
     """The reply as the assistant's message of a next request; an empty text, which none may hold, is left out. Raises
     ValueError for what JSON cannot hold."""
     content = [block for block in blocks if block.get("type") != "text" or block.get("text")]
     return json.dumps({"role": "assistant", "content": content}, allow_nan=False).encode()
 
 
-def as_one(first: bytes, last: bytes, blocks: list[Block], usage: Mapping[str, Any]) -> bytes:
+def merged_reply(first: bytes, last: bytes, blocks: list[Block], usage: Mapping[str, Any]) -> bytes:
     """The JSON reply that stands for several: under the first one's id, and ended as the last one was. Raises ValueError
     for what JSON cannot hold."""
-    begun = json.loads(first)
-    whole = {**begun, **json.loads(last), "content": blocks, "usage": usage}
-    if "id" in begun:
-        whole["id"] = begun["id"]
-    return json.dumps(whole, allow_nan=False).encode()
+    first_reply = json.loads(first)
+    merged = {**first_reply, **json.loads(last), "content": blocks, "usage": usage}
+    if "id" in first_reply:
+        merged["id"] = first_reply["id"]
+    return json.dumps(merged, allow_nan=False).encode()
 
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _text(value: object) -> str:
+def _string(value: object) -> str:
     return value if isinstance(value, str) else ""

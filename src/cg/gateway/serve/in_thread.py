@@ -25,7 +25,7 @@ def in_background(settings: Settings, clock: Clock | None = None) -> Iterator[st
 
     async def served() -> None:
         gateway = build(settings, clock=clock)
-        server = Server(gateway.app, settings, gateway.events.refused, takes_signals=False)
+        server = Server(gateway.app, settings, gateway.events.tell, takes_signals=False)
         loop = asyncio.get_running_loop()
         stops.append(lambda: loop.call_soon_threadsafe(server.stop))
         await serve(server, listener, ready.set)

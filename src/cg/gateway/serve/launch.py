@@ -33,7 +33,7 @@ def serve_until_stopped(settings: Settings, say: Callable[[str], None] = print) 
     async def served() -> int:
         gateway = build(settings)
         listener = listen(settings.listen)
-        server = Server(gateway.app, settings, gateway.events.refused)
+        server = Server(gateway.app, settings, gateway.events.tell)
         with collector.patient():
             await serve(server, listener, lambda: say(f"listening on {url_of(listener)}, upstream {settings.upstream}"))
         return 0
@@ -51,7 +51,7 @@ def run_behind(settings: Settings, command: Sequence[str], environment: Mapping[
     async def ran() -> int:
         gateway = build(settings)
         listener = listen(settings.listen)
-        server = Server(gateway.app, settings, gateway.events.refused, takes_signals=False)
+        server = Server(gateway.app, settings, gateway.events.tell, takes_signals=False)
         ready = asyncio.Event()
         serving = asyncio.create_task(serve(server, listener, ready.set))
         waiting = asyncio.create_task(ready.wait())

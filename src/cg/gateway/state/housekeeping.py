@@ -20,7 +20,7 @@ class Housekeeping:
 
     async def start(self) -> None:
         """Begin; `stop` ends it."""
-        self._task = asyncio.create_task(self._keep())
+        self._task = asyncio.create_task(self._clear_hourly())
 
     async def stop(self) -> None:
         """End, and wait for a clearing that is under way: the store is closed next."""
@@ -28,7 +28,7 @@ class Housekeeping:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _keep(self) -> None:
+    async def _clear_hourly(self) -> None:
         while True:
             await self._clock.sleep_until(self._clock.now() + EVERY_S)
             clearing = asyncio.create_task(asyncio.to_thread(self._store.sweep_ages, self._clock.now()))
@@ -39,4 +39,4 @@ class Housekeeping:
                 raise
             except Exception as error:
                 log.error("the store could not be cleared: %s", type(error).__name__)
-                self._events.fault(Fault.STORE)
+                self._events.tell(Fault.STORE)

@@ -7,9 +7,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from cg.gateway.telemetry.meanings import ASKS, FAULTS, OUTCOMES, REASONS
+from cg.gateway.telemetry.descriptions import ASKS, FAULTS, OUTCOMES, REASONS
 
-_WORDS = "@WORDS@"
+_PLACEHOLDER = "@WORDS@"
 _BLOCK = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 
 
@@ -17,7 +17,9 @@ _BLOCK = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 def dashboard() -> tuple[bytes, bytes]:
     """(the page, the value of its Content-Security-Policy): its one style and one script are named by their hashes."""
     template = files("cg.gateway.telemetry").joinpath("dashboard.html").read_text("utf-8")
-    page = template.replace(_WORDS, json.dumps(_words()).replace("<", "\\u003c"))  # no text can end the data block
+    page = template.replace(
+        _PLACEHOLDER, json.dumps(_descriptions()).replace("<", "\\u003c")
+    )  # no text can end the data block
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for kind, text in _BLOCK.findall(page):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -29,7 +31,7 @@ def dashboard() -> tuple[bytes, bytes]:
     return page.encode(), policy.encode("ascii")
 
 
-def _words() -> dict[str, dict[str, str]]:
+def _descriptions() -> dict[str, dict[str, str]]:
     """What the names in `/stats` mean."""
     return {
         "reasons": {name.value: text for name, text in REASONS.items()},

@@ -77,12 +77,12 @@ def harmless(value: object) -> object:
 
 def places(traceback: TracebackType | None) -> list[str]:
     """`file:line` of the innermost frames, outermost first; the file's name without its folders."""
-    found: list[str] = []
+    frames: list[str] = []
     while traceback is not None:
         name = traceback.tb_frame.f_code.co_filename.replace("\\", "/").rsplit("/", 1)[-1]
-        found.append(f"{name}:{traceback.tb_lineno}")
+        frames.append(f"{name}:{traceback.tb_lineno}")
         traceback = traceback.tb_next
-    return found[-MAX_FRAMES:]
+    return frames[-MAX_FRAMES:]
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
@@ -129,6 +129,6 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         yield file
 
 
-def tell(logger: logging.Logger, event: str, /, *, level: int = logging.INFO, **fields: object) -> None:
+def log_event(logger: logging.Logger, event: str, /, *, level: int = logging.INFO, **fields: object) -> None:
     """Log an event of ours with its fields; `event` is a constant."""
     logger.log(level, event, extra={FIELDS: fields})

@@ -127,7 +127,7 @@ PROJECTED_SAVED = Family("cg_projected_saved_usd_total", "Observing: what remova
 PROJECTED_CHARGED = Family("cg_projected_charged_usd_total", "Observing: what markers and our tool would have cost.")
 PROJECTED_UNPRICED = Family("cg_projected_unpriced_turns_total", "Observing: turns whose price is unknown.")
 
-ALL: tuple[Family, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Family))
+ALL_FAMILIES: tuple[Family, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Family))
 
 
 def status_label(status: int) -> str:

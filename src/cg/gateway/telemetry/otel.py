@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cg import __version__
-from cg.gateway.events import Events, Silent, Spend
+from cg.gateway.events import GatewayEvent, ModelCalled, Spend, TurnSent
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.http.app import Messages
 from cg.sweep.body.transcript import Unreadable, read
@@ -41,41 +41,39 @@ def _trace() -> Any:
 
 def traced(messages: Messages, upstream: str) -> Messages:
     """The same answers, each Messages request with a span while a provider is set; `upstream` is the base URL."""
-    return Traced(messages, upstream)
+    return TracedMessages(messages, upstream)
 
 
-def listeners() -> tuple[Events, ...]:
-    """Whoever has to hear the events for the spans to know of them."""
-    return (Attributes(),)
+class SpanAttributes:
+    """Writes what is told of a request into its span; an `Events`."""
+
+    def tell(self, event: GatewayEvent) -> None:
+        """Write the event's attributes, if it has any, into the span of the request that this task is about."""
+        if (span := _span.get()) is None:
+            return
+        match event:
+            case TurnSent(report):
+                _write(span, _of_turn(report))
+            case ModelCalled(Spend.REQUEST, model, usage):
+                named = {"gen_ai.response.model": model} if PLAIN.match(model) else {}
+                _write(span, {**named, **(tokens(usage) if usage is not None else {})})
 
 
-class Attributes(Silent):
-    """Writes what is told of a request into its span."""
-
-    def turn(self, report: TurnReport, at: float) -> None:
-        savings = report.savings
-        _note(
-            {
-                "cg.turn.reason": report.reason.value,
-                "cg.turn.phase": report.phase.value,
-                "cg.turn.removed_outputs": len(report.removed),
-                "cg.turn.replayed_outputs": report.replayed,
-                "cg.turn.saved_bytes": savings.unique_bytes + savings.repeat_bytes if savings else 0,
-            }
-        )
-
-    def spent(self, why: Spend, model: str, usage: Usage | None, at: float) -> None:
-        if why is Spend.REQUEST:
-            named = {"gen_ai.response.model": model} if PLAIN.match(model) else {}
-            _note({**named, **(tokens(usage) if usage is not None else {})})
+def _of_turn(report: TurnReport) -> dict[str, str | int]:
+    savings = report.savings
+    return {
+        "cg.turn.reason": report.reason.value,
+        "cg.turn.phase": report.phase.value,
+        "cg.turn.removed_outputs": len(report.removed),
+        "cg.turn.replayed_outputs": report.replayed,
+        "cg.turn.saved_bytes": savings.unique_bytes + savings.repeat_bytes if savings else 0,
+    }
 
 
-def _note(attributes: dict[str, str | int]) -> None:
-    """Write into the span of the request that this task is about, if there is one; never raises."""
-    span = _span.get()
-    if span is not None:
-        with suppress(Exception):
-            span.set_attributes(attributes)
+def _write(span: Any, attributes: dict[str, str | int]) -> None:
+    """Never raises, whatever a processor of the program's does."""
+    with suppress(Exception):
+        span.set_attributes(attributes)
 
 
 def tokens(usage: Usage) -> dict[str, int]:
@@ -89,8 +87,8 @@ def tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-class Traced:
-    """A `Messages` with spans around it."""
+class TracedMessages:
+    """A `Messages` with spans current it."""
 
     def __init__(self, messages: Messages, upstream: str) -> None:
         self._messages = messages
@@ -108,7 +106,7 @@ class Traced:
         if trace is None:
             return await self._messages.handle(inbound)
         try:
-            span, is_ours = self._begun(trace, inbound)
+            span, is_ours = self._begin_span(trace, inbound)
         except Exception as error:  # of a sampler or a processor that the program brought
             log.error("no span could be begun: %s", type(error).__name__)
             return await self._messages.handle(inbound)
@@ -117,48 +115,50 @@ class Traced:
             outbound = await self._messages.handle(inbound)
         except BaseException as error:
             if is_ours:
-                _failed(trace, span, type(error).__name__)
+                _mark_failed(trace, span, type(error).__name__)
                 span.end()
             raise
         finally:
             _span.reset(token)
         if not is_ours:
-            return outbound if isinstance(outbound.body, bytes) else replace(outbound, body=_told(span, outbound.body))
+            return (
+                outbound if isinstance(outbound.body, bytes) else replace(outbound, body=_in_span(span, outbound.body))
+            )
         if outbound.status >= 400:
-            _failed(trace, span, str(outbound.status))
-        return _ended(trace, span, outbound)
+            _mark_failed(trace, span, str(outbound.status))
+        return _ending_span(trace, span, outbound)
 
-    def _begun(self, trace: Any, inbound: Inbound) -> tuple[Any, bool]:
+    def _begin_span(self, trace: Any, inbound: Inbound) -> tuple[Any, bool]:
         """The request's span, and whether it is ours to end: an SDK that has begun one for this call keeps it."""
-        around = trace.get_current_span()
-        if OPERATION in (getattr(around, "attributes", None) or {}):
-            return around, False
+        current = trace.get_current_span()
+        if OPERATION in (getattr(current, "attributes", None) or {}):
+            return current, False
         tracer = trace.get_tracer("cg.gateway", __version__)
-        asked = asked_for(inbound.body)
-        name = asked.get("gen_ai.request.model")
+        requested = request_attributes(inbound.body)
+        name = requested.get("gen_ai.request.model")
         return (
             tracer.start_span(
                 f"chat {name}" if name else "chat",
-                context=None if around.get_span_context().is_valid else _remote(inbound.headers),
+                context=None if current.get_span_context().is_valid else _remote(inbound.headers),
                 kind=trace.SpanKind.CLIENT,
-                attributes={OPERATION: "chat", "gen_ai.provider.name": "anthropic", **self._server, **asked},
+                attributes={OPERATION: "chat", "gen_ai.provider.name": "anthropic", **self._server, **requested},
             ),
             True,
         )
 
 
-def asked_for(body: bytes) -> dict[str, str | int]:
+def request_attributes(body: bytes) -> dict[str, str | int]:
     """What a request says of its model, without content; nothing for one that cannot be read."""
     try:
         transcript = read(body)
     except Unreadable:
         return {}
-    found: dict[str, str | int] = {}
+    attributes: dict[str, str | int] = {}
     if transcript.model and PLAIN.match(transcript.model):
-        found["gen_ai.request.model"] = transcript.model
+        attributes["gen_ai.request.model"] = transcript.model
     if transcript.max_tokens is not None:
-        found["gen_ai.request.max_tokens"] = transcript.max_tokens
-    return found
+        attributes["gen_ai.request.max_tokens"] = transcript.max_tokens
+    return attributes
 
 
 def _remote(headers: Headers) -> Any:
@@ -168,12 +168,12 @@ def _remote(headers: Headers) -> Any:
     return propagate.extract(carrier) if carrier and propagate is not None else None
 
 
-def _failed(trace: Any, span: Any, kind: str) -> None:
+def _mark_failed(trace: Any, span: Any, kind: str) -> None:
     span.set_attribute("error.type", kind)
     span.set_status(trace.StatusCode.ERROR)
 
 
-async def _told(span: Any, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _in_span(span: Any, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The same pieces, with what is told while each is made written into the span."""
     try:
         while True:
@@ -191,15 +191,15 @@ async def _told(span: Any, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             await aclose()
 
 
-def _ended(trace: Any, span: Any, outbound: Outbound) -> Outbound:
+def _ending_span(trace: Any, span: Any, outbound: Outbound) -> Outbound:
     """The answer, which ends its span when it is closed."""
 
     async def pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         try:
-            async for piece in _told(span, body):
+            async for piece in _in_span(span, body):
                 yield piece
         except Exception as error:
-            _failed(trace, span, type(error).__name__)
+            _mark_failed(trace, span, type(error).__name__)
             raise
 
     async def close() -> None:

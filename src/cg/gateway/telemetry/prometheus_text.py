@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterator, Mapping
 
 from cg.gateway.telemetry.metric_families import Family
-from cg.gateway.telemetry.registry import Histogram, Labels, Snapshot
+from cg.gateway.telemetry.registry import Histogram, LabelValues, MetricSnapshot
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
-def render(snapshot: Snapshot, gauges: Mapping[str, tuple[str, float]] | None = None) -> bytes:
+def render(snapshot: MetricSnapshot, gauges: Mapping[str, tuple[str, float]] | None = None) -> bytes:
     """All families as text; `gauges` adds values that are read at the scrape: name to (help, value)."""
     lines: list[str] = []
     for family, series in snapshot.values.items():
@@ -33,7 +33,7 @@ def _heading(name: str, meaning: str, kind: str) -> tuple[str, str]:
     return f"# HELP {name} {_escaped(meaning)}", f"# TYPE {name} {kind}"
 
 
-def _histogram(family: Family, labels: Labels, histogram: Histogram) -> Iterator[str]:
+def _histogram(family: Family, labels: LabelValues, histogram: Histogram) -> Iterator[str]:
     names = (*family.label_names, "le")
     reached = 0
     for bound, count in zip((*histogram.bounds, math.inf), histogram.counts, strict=True):
@@ -43,7 +43,7 @@ def _histogram(family: Family, labels: Labels, histogram: Histogram) -> Iterator
     yield _sample(f"{family.name}_count", family.label_names, labels, reached)
 
 
-def _sample(name: str, names: tuple[str, ...], labels: Labels, value: float) -> str:
+def _sample(name: str, names: tuple[str, ...], labels: LabelValues, value: float) -> str:
     pairs = ",".join(f'{key}="{_quoted(text)}"' for key, text in zip(names, labels, strict=True))
     return f"{name}{{{pairs}}} {number(value)}" if pairs else f"{name} {number(value)}"
 

@@ -5,9 +5,9 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cg.gateway.telemetry.metric_families import ALL, Family
+from cg.gateway.telemetry.metric_families import ALL_FAMILIES, Family
 
-Labels = tuple[str, ...]
+LabelValues = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,11 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class MetricSnapshot:
     """All figures at one moment."""
 
-    values: Mapping[Family, Mapping[Labels, float]]
-    histograms: Mapping[Family, Mapping[Labels, Histogram]]
-
-    def value(self, family: Family, *labels: str) -> float:
-        return self.values[family].get(labels, 0.0)
+    values: Mapping[Family, Mapping[LabelValues, float]]
+    histograms: Mapping[Family, Mapping[LabelValues, Histogram]]
 
     def total(self, family: Family) -> float:
         """Over all labels."""
@@ -54,17 +51,19 @@ class Snapshot:
         return {labels[-1]: value for labels, value in self.values[family].items()}
 
 
-class Figures:
+class MetricRegistry:
     """Counters, gauges and histograms of the families, and no others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        scalar = [family for family in ALL if family.kind != "histogram"]
-        self._values: dict[Family, dict[Labels, float]] = {f: dict.fromkeys(f.series(), 0.0) for f in scalar}
-        self._counts: dict[Family, dict[Labels, list[int]]] = {
-            f: {labels: [0] * (len(f.bounds) + 1) for labels in f.series()} for f in ALL if f.kind == "histogram"
+        scalar = [family for family in ALL_FAMILIES if family.kind != "histogram"]
+        self._values: dict[Family, dict[LabelValues, float]] = {f: dict.fromkeys(f.series(), 0.0) for f in scalar}
+        self._counts: dict[Family, dict[LabelValues, list[int]]] = {
+            f: {labels: [0] * (len(f.bounds) + 1) for labels in f.series()}
+            for f in ALL_FAMILIES
+            if f.kind == "histogram"
         }
-        self._sums: dict[tuple[Family, Labels], float] = {}
+        self._sums: dict[tuple[Family, LabelValues], float] = {}
 
     def add(self, family: Family, *labels: str, amount: float = 1.0) -> None:
         """Count; a counter is never given a negative amount."""
@@ -78,7 +77,7 @@ class Figures:
             self._counts[family][labels][bisect_left(family.bounds, value)] += 1
             self._sums[family, labels] = self._sums.get((family, labels), 0.0) + value
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricSnapshot:
         """All figures as they stand; later counts do not change it."""
         with self._lock:
             values = {family: dict(series) for family, series in self._values.items()}
@@ -89,4 +88,4 @@ class Figures:
                 }
                 for family, series in self._counts.items()
             }
-        return Snapshot(values, histograms)
+        return MetricSnapshot(values, histograms)

@@ -22,7 +22,7 @@ _ALWAYS: Headers = [
 _JSON = b"application/json"
 
 
-class OwnRoutes:
+class TelemetryRoutes:
     """Answers our paths. `is_stopping` turns the health check bad, so that no new client is sent here."""
 
     def __init__(self, stats: Stats, *, is_stopping: Callable[[], bool] = lambda: False) -> None:

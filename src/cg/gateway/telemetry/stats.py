@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cg import __version__
-from cg.gateway.telemetry import metric_families as f
+from cg.gateway.telemetry import metric_families
 from cg.gateway.telemetry.metrics import Metrics
-from cg.gateway.telemetry.registry import Snapshot
+from cg.gateway.telemetry.registry import MetricSnapshot
 from cg.sweep.ledger import AskRow
 
 _STATM = Path("/proc/self/statm")
@@ -17,12 +17,12 @@ _STATM = Path("/proc/self/statm")
 Read = Callable[[], Mapping[str, Any]]  # raises when what it reads cannot be read
 
 
-def _nothing() -> Mapping[str, Any]:
+def _empty() -> Mapping[str, Any]:
     return {}
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class GatewayInfo:
     """What the figures belong to."""
 
     started_at: float  # seconds since the epoch
@@ -37,11 +37,11 @@ class Stats:
     def __init__(
         self,
         metrics: Metrics,
-        about: About,
+        about: GatewayInfo,
         now: Callable[[], float],
         *,
-        store_status: Read = _nothing,
-        store_totals: Read = _nothing,
+        store_status: Read = _empty,
+        store_totals: Read = _empty,
     ) -> None:
         self._metrics = metrics
         self._about = about
@@ -74,81 +74,93 @@ class Stats:
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """What `/metrics` adds to the counters at the scrape: name to (help, value)."""
-        found = {
+        gauges = {
             "process_start_time_seconds": ("Start of the process, seconds since the epoch.", self._about.started_at),
             "cg_observing": ("1 if nothing is changed and removals are only projected.", float(self._about.observing)),
         }
         if (resident := resident_bytes()) is not None:
-            found["process_resident_memory_bytes"] = ("Resident memory.", float(resident))
+            gauges["process_resident_memory_bytes"] = ("Resident memory.", float(resident))
         for name, value in (_or_none(self._store_status) or {}).items():
-            found[f"cg_store_{name}"] = ("What the state holds.", float(value))
-        return found
+            gauges[f"cg_store_{name}"] = ("What the state holds.", float(value))
+        return gauges
 
     @property
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricSnapshot:
         return self._metrics.figures.snapshot()
 
 
-def _counts(snapshot: Snapshot) -> dict[str, Any]:
+def _counts(snapshot: MetricSnapshot) -> dict[str, Any]:
     return {
-        "in_flight": int(snapshot.total(f.IN_FLIGHT)),
-        "requests": _nested(snapshot, f.REQUESTS),
-        "refused": _some(snapshot.by_label(f.REFUSED)),
-        "upstream_responses": _some(snapshot.by_label(f.UPSTREAM)),
-        "turns": int(snapshot.total(f.TURNS)),
-        "reasons": _some(snapshot.by_label(f.TURNS)),
-        "phases": _some(snapshot.by_label(f.PHASES)),
+        "in_flight": int(snapshot.total(metric_families.IN_FLIGHT)),
+        "requests": _nested(snapshot, metric_families.REQUESTS),
+        "refused": _without_zeros(snapshot.by_label(metric_families.REFUSED)),
+        "upstream_responses": _without_zeros(snapshot.by_label(metric_families.UPSTREAM)),
+        "turns": int(snapshot.total(metric_families.TURNS)),
+        "reasons": _without_zeros(snapshot.by_label(metric_families.TURNS)),
+        "phases": _without_zeros(snapshot.by_label(metric_families.PHASES)),
         "components": {
-            "sweep": {"events": _some(snapshot.by_label(f.EVENTS)), "gates": _some(snapshot.by_label(f.GATES))}
+            "sweep": {
+                "events": _without_zeros(snapshot.by_label(metric_families.EVENTS)),
+                "gates": _without_zeros(snapshot.by_label(metric_families.GATES)),
+            }
         },
-        "sizes": _some(snapshot.by_label(f.OUTPUTS)),
-        "removed": {"outputs": int(snapshot.total(f.REMOVED)), **_whole(snapshot.by_label(f.BYTES))},
-        "tokens": _nested(snapshot, f.TOKENS),
-        "cost_usd": _nested(snapshot, f.COST),
-        "calls": _some(snapshot.by_label(f.CALLS)),
-        "unpriced_calls": _some(snapshot.by_label(f.UNPRICED_CALLS)),
-        "asks": {"outcomes": _some(snapshot.by_label(f.ASKS)), **_whole(snapshot.by_label(f.VERDICTS))},
-        "recoveries": {**_nested(snapshot, f.RECOVERED), "rounds": int(snapshot.total(f.ROUNDS))},
-        "resent": _some(snapshot.by_label(f.RESENT)),
-        "timers": _some(snapshot.by_label(f.TIMERS)),
+        "sizes": _without_zeros(snapshot.by_label(metric_families.OUTPUTS)),
+        "removed": {
+            "outputs": int(snapshot.total(metric_families.REMOVED)),
+            **_integers(snapshot.by_label(metric_families.BYTES)),
+        },
+        "tokens": _nested(snapshot, metric_families.TOKENS),
+        "cost_usd": _nested(snapshot, metric_families.COST),
+        "calls": _without_zeros(snapshot.by_label(metric_families.CALLS)),
+        "unpriced_calls": _without_zeros(snapshot.by_label(metric_families.UNPRICED_CALLS)),
+        "asks": {
+            "outcomes": _without_zeros(snapshot.by_label(metric_families.ASKS)),
+            **_integers(snapshot.by_label(metric_families.VERDICTS)),
+        },
+        "recoveries": {
+            **_nested(snapshot, metric_families.RECOVERED),
+            "rounds": int(snapshot.total(metric_families.ROUNDS)),
+        },
+        "resent": _without_zeros(snapshot.by_label(metric_families.RESENT)),
+        "timers": _without_zeros(snapshot.by_label(metric_families.TIMERS)),
         "faults": {
-            "ours": _some(snapshot.by_label(f.FAULTS_OURS)),
-            "outside": _some(snapshot.by_label(f.FAULTS_WORLD)),
+            "ours": _without_zeros(snapshot.by_label(metric_families.FAULTS_OURS)),
+            "outside": _without_zeros(snapshot.by_label(metric_families.FAULTS_WORLD)),
         },
     }
 
 
-def _projected(snapshot: Snapshot) -> dict[str, Any]:
+def _projected(snapshot: MetricSnapshot) -> dict[str, Any]:
     """What was only projected, with no real figure among it."""
-    saved, charged = snapshot.total(f.PROJECTED_SAVED), snapshot.total(f.PROJECTED_CHARGED)
+    saved, charged = snapshot.total(metric_families.PROJECTED_SAVED), snapshot.total(metric_families.PROJECTED_CHARGED)
     is_priced = bool(saved or charged)
     return {
-        "turns": int(snapshot.total(f.PROJECTED_TURNS)),
-        "reasons": _some(snapshot.by_label(f.PROJECTED_TURNS)),
+        "turns": int(snapshot.total(metric_families.PROJECTED_TURNS)),
+        "reasons": _without_zeros(snapshot.by_label(metric_families.PROJECTED_TURNS)),
         "removed": {
-            "outputs": int(snapshot.total(f.PROJECTED_REMOVED)),
-            **_whole(snapshot.by_label(f.PROJECTED_BYTES)),
+            "outputs": int(snapshot.total(metric_families.PROJECTED_REMOVED)),
+            **_integers(snapshot.by_label(metric_families.PROJECTED_BYTES)),
         },
         "saved_usd": saved if is_priced else None,
         "charged_usd": charged if is_priced else None,
         "net_usd": saved - charged if is_priced else None,
-        "unpriced_turns": int(snapshot.total(f.PROJECTED_UNPRICED)),
+        "unpriced_turns": int(snapshot.total(metric_families.PROJECTED_UNPRICED)),
     }
 
 
-def _stages(snapshot: Snapshot) -> dict[str, Any]:
+def _stages(snapshot: MetricSnapshot) -> dict[str, Any]:
     """Mean and bucket bounds of the median and the 99th percentile, in seconds; null past the last bound."""
-    found = {}
-    for (stage,), histogram in snapshot.histograms[f.STAGES].items():
+    stages = {}
+    for (stage,), histogram in snapshot.histograms[metric_families.STAGES].items():
         if histogram.n:
             p50, p99 = histogram.quantile(0.5), histogram.quantile(0.99)
-            found[stage] = {
+            stages[stage] = {
                 "n": histogram.n,
                 "mean_s": histogram.total / histogram.n,
                 "p50_at_most_s": _finite(p50),
                 "p99_at_most_s": _finite(p99),
             }
-    return found
+    return stages
 
 
 def _finite(value: float | None) -> float | None:
@@ -170,22 +182,22 @@ def _row(row: AskRow) -> dict[str, Any]:
     }
 
 
-def _some(values: Mapping[str, float]) -> dict[str, float]:
+def _without_zeros(values: Mapping[str, float]) -> dict[str, float]:
     """Without the zeros, which are most of the closed sets."""
     return {name: _int(value) for name, value in sorted(values.items()) if value}
 
 
-def _whole(values: Mapping[str, float]) -> dict[str, float]:
+def _integers(values: Mapping[str, float]) -> dict[str, float]:
     return {name: _int(value) for name, value in values.items()}
 
 
-def _nested(snapshot: Snapshot, family: f.Family) -> dict[str, dict[str, float]]:
+def _nested(snapshot: MetricSnapshot, family: metric_families.Family) -> dict[str, dict[str, float]]:
     """A family of two labels, the first outside, without the zeros."""
-    found: dict[str, dict[str, float]] = {}
+    nested: dict[str, dict[str, float]] = {}
     for (outer, inner), value in sorted(snapshot.values[family].items()):
         if value:
-            found.setdefault(outer, {})[inner] = _int(value)
-    return found
+            nested.setdefault(outer, {})[inner] = _int(value)
+    return nested
 
 
 def _int(value: float) -> float:

@@ -1,19 +1,16 @@
-"""One lock a name, made when somebody wants it and gone when nobody does."""
+"""One lock a name, made when somebody wants it and let go of when nobody does."""
 
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 
-class Locks:
+class KeyedLocks:
     """Locks by name, for worker threads."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._held: dict[Hashable, tuple[threading.Lock, int]] = {}  # with how many hold or want it
-
-    def __len__(self) -> int:
-        return len(self._held)
 
     @contextmanager
     def holding(self, name: Hashable) -> Iterator[threading.Lock]:

@@ -11,7 +11,7 @@ CREDENTIALS = (b"x-api-key", b"authorization")
 NAMES = frozenset([b"x-cg-session", b"x-claude-code-session-id", b"x-claude-code-agent-id"])
 
 
-class Naming:
+class ThreadNaming:
     """Names threads for one upstream."""
 
     def __init__(self, secret: bytes, upstream: str) -> None:

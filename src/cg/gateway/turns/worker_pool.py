@@ -28,7 +28,7 @@ class _Worker:
         self.work: Work | None = None
 
 
-class Workers:
+class WorkerPool:
     """At most `limit` threads, started as they are needed; what comes while all are busy waits in order."""
 
     def __init__(self, limit: int, name: str) -> None:
@@ -41,7 +41,7 @@ class Workers:
 
     def do(self, work: Work) -> None:
         """Have it done. Raises RuntimeError once closed."""
-        self._give(work, None)
+        self._assign(work, None)
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
         """Have it done; its result, or what it raised."""
@@ -55,7 +55,7 @@ class Workers:
             except BaseException as error:
                 future.set_exception(error)
 
-        self._give(fill, future)  # type: ignore[arg-type]
+        self._assign(fill, future)  # type: ignore[arg-type]
         return future
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Workers:
             if future is not None:
                 future.cancel()
 
-    def _give(self, work: Work, future: "Future[object] | None") -> None:
+    def _assign(self, work: Work, future: "Future[object] | None") -> None:
         with self._guard:
             if self._is_closed:
                 raise RuntimeError("the workers were closed")

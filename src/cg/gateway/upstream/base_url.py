@@ -21,3 +21,14 @@ def checked(url: str) -> SplitResult:
     if not parts.path.isascii() or any(character <= " " for character in url):
         raise CgError("upstream must be written in visible ASCII but for its host name")
     return parts
+
+
+def place_of(url: str) -> str:
+    """Scheme, host and port of a URL: a user's name, a password, a path or a query in it are nobody's to see."""
+    parts = urlsplit(url)
+    try:
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        port = ""
+    host = parts.hostname or ""
+    return f"{parts.scheme}://[{host}]{port}" if ":" in host else f"{parts.scheme}://{host}{port}"

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript
@@ -32,12 +33,24 @@ def plain_key(text: str) -> str | None:
     return match[1] if match else None
 
 
+class ExpansionOutcome(StrEnum):
+    """What an id brought."""
+
+    ORIGINAL = "original"
+    EXPIRED = "expired"  # no longer kept
+    UNKNOWN = "unknown"  # never existed in this thread
+
+
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What an id answers; `sha256` is the original's, None when the answer says why there is none."""
+    """What an id answers: the original, or why there is none. `sha256` is the original's."""
 
+    outcome: ExpansionOutcome
     answer: bytes
     sha256: str | None = None
+
+
+UNKNOWN_ID = Expansion(ExpansionOutcome.UNKNOWN, NEVER_EXISTED.encode())
 
 
 def expand(key: str | None, transcript: Transcript | None, thread: Thread) -> Steps[Expansion]:
@@ -47,18 +60,19 @@ def expand(key: str | None, transcript: Transcript | None, thread: Thread) -> St
     Only what was removed in this thread is found: a forged id reads nothing.
     """
     if key is None:
-        return Expansion(NEVER_EXISTED.encode())
+        return UNKNOWN_ID
     for text in transcript.tool_texts if transcript else ():
         if text.identity in thread.removals and text.identity.key == key:
-            return Expansion(text.content, text.identity.sha256)
+            return Expansion(ExpansionOutcome.ORIGINAL, text.content, text.identity.sha256)
     found = yield Fetch(key)
     match found:
         case Payload():
-            return Expansion(found.content, found.identity.sha256)
+            return Expansion(ExpansionOutcome.ORIGINAL, found.content, found.identity.sha256)
         case Expired():
-            return Expansion(expired_notice(found.tool, found.arguments).encode("utf-8", "surrogatepass"))
+            notice = expired_notice(found.tool, found.arguments)
+            return Expansion(ExpansionOutcome.EXPIRED, notice.encode("utf-8", "surrogatepass"))
         case _:
-            return Expansion(NEVER_EXISTED.encode())
+            return UNKNOWN_ID
 
 
 def expired_notice(tool: str, arguments: str) -> str:

@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from cg.gateway.events import Fault, Route
+from cg.gateway.build import _telemetry
+from cg.gateway.events import Fault, RequestClosed, Route, TurnSent
 from cg.gateway.exchange import Inbound
 from cg.gateway.settings import Settings
-from cg.gateway.telemetry.counting import counting, place_of
+from cg.gateway.upstream.base_url import place_of
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store_memory import MemoryStore
 
@@ -17,11 +18,11 @@ def test_what_is_told_is_what_is_shown() -> None:
     """Events, figures and routes belong to one another, and the store's totals stand beside them."""
     store = MemoryStore()
     store.count("thread", TurnReport(Reason.WARM))
-    office = counting(Settings(upstream="https://host.example/secret"), lambda: 100.0, store=store)
-    office.events.turn(TurnReport(Reason.COLD), 100.0)
-    office.events.request(Route.MESSAGES, 200)
-    office.events.fault(Fault.STORE)
-    answer = asyncio.run(office.routes.handlers[b"/stats"](Inbound("GET", b"/stats", [])))  # type: ignore[arg-type]
+    telemetry = _telemetry(Settings(upstream="https://host.example/secret"), lambda: 100.0, store, lambda: False)
+    telemetry.events.tell(TurnSent(TurnReport(Reason.COLD), 100.0))
+    telemetry.events.tell(RequestClosed(Route.MESSAGES, 200))
+    telemetry.events.tell(Fault.STORE)
+    answer = asyncio.run(telemetry.routes.handlers[b"/stats"](Inbound("GET", b"/stats", [])))  # type: ignore[arg-type]
     found = json.loads(bytes(answer.body))  # type: ignore[arg-type]
     assert found["reasons"] == {"cold": 1}
     assert found["lifetime"]["reasons"] == {"warm": 1}

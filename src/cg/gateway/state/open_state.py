@@ -13,7 +13,7 @@ from cg.sweep.store_sqlite import SqliteStore
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class OpenState:
     """A store, the secret that its threads are named with, and the clock that all who share it go by."""
 
     store: Store
@@ -26,12 +26,12 @@ class State:
             self.store.close()
 
 
-def opened(settings: Settings, clock: Clock | None = None) -> State:
+def open_state(settings: Settings, clock: Clock | None = None) -> OpenState:
     """The state of these settings; `clock` in place of its own. Raises CgError for one that cannot be used."""
     if isinstance(settings.state, Address):
         shared = open_server(settings.state, settings.config)
-        return State(shared, shared.secret, clock or SystemClock(lambda: shared.skew_s))
+        return OpenState(shared, shared.secret, clock or SystemClock(lambda: shared.skew_s))
     secret, clock = install_secret(settings.state), clock or SystemClock()
     if settings.state is None:
-        return State(MemoryStore(limits_of(settings.config)), secret, clock)
-    return State(SqliteStore(settings.state, settings.config, bodies_in_memory=True), secret, clock)
+        return OpenState(MemoryStore(limits_of(settings.config)), secret, clock)
+    return OpenState(SqliteStore(settings.state, settings.config, bodies_in_memory=True), secret, clock)

@@ -3,7 +3,7 @@
 import pytest
 
 from cg.gateway.events import Fault, Outcome
-from cg.gateway.telemetry.meanings import ASKS, FAULTS, OUTCOMES, REASONS
+from cg.gateway.telemetry.descriptions import ASKS, FAULTS, OUTCOMES, REASONS
 from cg.sweep.ledger import AskOutcome, Reason
 
 
