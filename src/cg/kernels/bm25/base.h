@@ -11,9 +11,11 @@
 #if defined(_MSC_VER)
 #include <intrin.h>
 #define BM25_INLINE static __forceinline
+#define BM25_APART static __declspec(noinline)
 #define BM25_PREFETCH(p) ((void)(p))
 #else
 #define BM25_INLINE static inline __attribute__((always_inline, unused))
+#define BM25_APART static __attribute__((noinline, unused))
 #define BM25_PREFETCH(p) __builtin_prefetch(p)
 #endif
 

@@ -135,7 +135,7 @@ static int text_take(Bm25Analysis *a, Bm25Token *out) {
 }
 
 /* Up to `room` further terms of an analyser other than plain. */
-static size_t text_next(Bm25Analysis *a, Bm25Token *out, size_t room) {
+BM25_APART size_t text_next(Bm25Analysis *a, Bm25Token *out, size_t room) {
     size_t got = 0;
     while (got < room) {
         if (a->part < a->end) {
