@@ -53,6 +53,8 @@ BM25_INLINE uint64_t bm25_load64(const void *p) {
     return BM25_LE64(v);
 }
 
+#define BM25_ONES 0x0101010101010101ull
+
 /* Number of zero bits below the lowest one; x is not zero. */
 BM25_INLINE int bm25_ctz64(uint64_t x) {
 #if defined(_MSC_VER)

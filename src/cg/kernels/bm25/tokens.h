@@ -64,7 +64,6 @@ static int bm25_missing_page(const uint8_t *p, size_t n, int table) {
 /* ---- ASCII ------------------------------------------------------------------------------------------------- */
 
 /* 0x80 in every byte of x that lies in lo..hi; all bytes of x are below 0x80. */
-#define BM25_ONES 0x0101010101010101ull
 #define BM25_BETWEEN(x, lo, hi) \
     (((x) + BM25_ONES * (0x80 - (lo))) & ~((x) + BM25_ONES * (0x7F - (hi))) & (BM25_ONES * 0x80))
 

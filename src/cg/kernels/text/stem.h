@@ -6,9 +6,7 @@
 #ifndef TEXT_STEM_H
 #define TEXT_STEM_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "bm25/base.h"
 
 typedef struct {
     uint8_t *w;                  /* the word, changed in place; it never grows */
@@ -51,21 +49,40 @@ static int stem_short(const uint8_t *w, size_t n) {
     return stem_ends(w, n, "past");
 }
 
+#define STEM_LONGEST_EXCEPTION 6u
+#define STEM_WORD(a, b, c, d, e, f)                                                                               \
+    ((uint64_t)(a) | (uint64_t)(b) << 8 | (uint64_t)(c) << 16 | (uint64_t)(d) << 24 | (uint64_t)(e) << 32 |       \
+     (uint64_t)(f) << 40)
+
 /* Words whose stem the rules would get wrong: the stem's length, or 0 for every other word. */
 static size_t stem_exception(uint8_t *w, size_t n) {
-    static const char *const words[][2] = {
-        {"skies", "sky"}, {"skis", "ski"}, {"idly", "idl"}, {"gently", "gentl"}, {"ugly", "ugli"},
-        {"early", "earli"}, {"only", "onli"}, {"singly", "singl"}, {"sky", "sky"}, {"news", "news"},
-        {"howe", "howe"}, {"atlas", "atlas"}, {"cosmos", "cosmos"}, {"bias", "bias"}, {"andes", "andes"},
-    };
-    if (n > 6 || (w[n - 1] != 's' && w[n - 1] != 'y' && w[n - 1] != 'e')) return 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (w[0] == (uint8_t)words[i][0][0] && stem_is(w, n, words[i][0])) {
-            n = strlen(words[i][1]);
-            memcpy(w, words[i][1], n);
-            return n;
-        }
-    return 0;
+    if (n > STEM_LONGEST_EXCEPTION || (w[n - 1] != 's' && w[n - 1] != 'y' && w[n - 1] != 'e')) return 0;
+    switch (bm25_load64(w) & (~0ull >> (64 - 8 * n))) {
+    case STEM_WORD('s', 'k', 'i', 'e', 's', 0): memcpy(w, "sky", 3); return 3;
+    case STEM_WORD('s', 'k', 'i', 's', 0, 0): return 3;
+    case STEM_WORD('i', 'd', 'l', 'y', 0, 0): return 3;
+    case STEM_WORD('g', 'e', 'n', 't', 'l', 'y'): return 5;
+    case STEM_WORD('u', 'g', 'l', 'y', 0, 0): w[n - 1] = 'i'; return n;
+    case STEM_WORD('e', 'a', 'r', 'l', 'y', 0): w[n - 1] = 'i'; return n;
+    case STEM_WORD('o', 'n', 'l', 'y', 0, 0): w[n - 1] = 'i'; return n;
+    case STEM_WORD('s', 'i', 'n', 'g', 'l', 'y'): return 5;
+    case STEM_WORD('s', 'k', 'y', 0, 0, 0):
+    case STEM_WORD('n', 'e', 'w', 's', 0, 0):
+    case STEM_WORD('h', 'o', 'w', 'e', 0, 0):
+    case STEM_WORD('a', 't', 'l', 'a', 's', 0):
+    case STEM_WORD('c', 'o', 's', 'm', 'o', 's'):
+    case STEM_WORD('b', 'i', 'a', 's', 0, 0):
+    case STEM_WORD('a', 'n', 'd', 'e', 's', 0):
+        return n;
+    default:
+        return 0;
+    }
+}
+
+/* Are there letters y among the n of a word? May say so of a short one by what stands behind it. */
+static inline int stem_has_y(const uint8_t *w, size_t n) {
+    uint64_t x = bm25_load64(w) ^ (BM25_ONES * 'y');
+    return n > 8 || ((x - BM25_ONES) & ~x & (BM25_ONES * 0x80)) != 0;
 }
 
 /* Where the region after the first non-vowel after a vowel begins, from `at` on. */
@@ -232,15 +249,17 @@ static void stem_final(TextStem *s) {            /* step 5 */
 #define STEM_ENDS_3 (STEM_LETTER('e') | STEM_LETTER('i') | STEM_LETTER('l') | STEM_LETTER('s'))
 #define STEM_ENDS_4 (STEM_ENDS_2 | STEM_ENDS_3 | STEM_LETTER('c'))
 
-/* Stem a word of the letters a to z in place; returns its new length, at least 1 and at most n. */
+/* Stem a word of the letters a to z in place; 8 bytes from its start on are readable. Returns its new length, at least 1
+   and at most n. */
 static size_t text_stem(uint8_t *w, size_t n) {
     TextStem s = {w, n, 0, 0};
     size_t kept, i;
-    int marked = 0;
+    int marked = 0, has_y;
     if (n <= 2) return n;
     kept = stem_exception(w, n);
     if (kept) return kept;
-    for (i = 0; i < n; i++)
+    has_y = stem_has_y(w, n);
+    for (i = 0; has_y && i < n; i++)
         if (w[i] == 'y' && (i == 0 || stem_vowel(w[i - 1]))) { w[i] = 'Y'; marked = 1; }
     stem_regions(&s);
     stem_plural(&s);
