@@ -169,14 +169,12 @@ BM25_INLINE size_t bm25_next_ascii(Bm25Scan *scan, Bm25Token *out, size_t room) 
 
 enum { BM25_IN_GAP = 0, BM25_IN_WORD = 1, BM25_IN_STRETCH = 2 };
 
-/* What a character of the class is at the state of the scan. */
+/* What a mark of the class is at the state of the scan. */
 BM25_INLINE int bm25_kind(int kind, int state) {
-    switch (kind) {
-    case BM25_MARK: return state == BM25_IN_GAP ? BM25_OTHER : state == BM25_IN_WORD ? BM25_WORD : BM25_MARK;
-    case BM25_CJK_MARK: return state == BM25_IN_GAP ? BM25_OTHER : state == BM25_IN_WORD ? BM25_CJK : BM25_MARK;
-    case BM25_PAIR_MARK: return state == BM25_IN_GAP ? BM25_OTHER : BM25_CJK;
-    default: return kind;
-    }
+    if (state == BM25_IN_GAP) return BM25_OTHER;
+    if (kind == BM25_PAIR_MARK) return BM25_CJK;
+    if (state == BM25_IN_STRETCH) return BM25_MARK;
+    return kind == BM25_CJK_MARK ? BM25_CJK : BM25_WORD;
 }
 
 /* One character makes at most two tokens (the end of one thing and a pair never fall together): room >= 2.
@@ -184,6 +182,7 @@ BM25_INLINE int bm25_kind(int kind, int state) {
    contiguous; tokens that were found before are handed out first, as they may share that character. */
 static size_t bm25_next_utf8(Bm25Scan *scan, Bm25Token *out, size_t room) {
     uint8_t *s = scan->text;
+    const uint8_t **pages = scan->pages;
     size_t got = 0;
     int size;
     while (got + 2 <= room && scan->at <= scan->n) {
@@ -191,7 +190,8 @@ static size_t bm25_next_utf8(Bm25Scan *scan, Bm25Token *out, size_t room) {
         int kind = BM25_OTHER;
         if (at < scan->n) {
             uint32_t c = bm25_char(s + at, &size);
-            kind = bm25_kind(BM25_PAGE(scan->pages, c >> 8)[c & 255], scan->state);
+            kind = BM25_PAGE(pages, c >> 8)[c & 255];
+            if (kind == BM25_MARK || kind > BM25_CJK) kind = bm25_kind(kind, scan->state);
         } else {
             size = 1;                            /* past the end stands one more gap, which closes what is open */
         }
