@@ -177,6 +177,13 @@ BM25_INLINE int bm25_kind(int kind, int state) {
     return kind == BM25_CJK_MARK ? BM25_CJK : BM25_WORD;
 }
 
+/* Move the last character of a stretch over the mark at `at`. */
+static void bm25_slide(Bm25Scan *scan, size_t at, size_t size) {
+    memmove(scan->text + scan->prev + size, scan->text + scan->prev, at - scan->prev);
+    scan->prev += size;
+    scan->at = at + size;
+}
+
 /* One character makes at most two tokens (the end of one thing and a pair never fall together): room >= 2.
    A mark inside of a stretch is as if it were not there: the character before it is moved over it, so that pairs stay
    contiguous; tokens that were found before are handed out first, as they may share that character. */
@@ -197,16 +204,11 @@ static size_t bm25_next_utf8(Bm25Scan *scan, Bm25Token *out, size_t room) {
         }
         if (kind == BM25_MARK) {
             if (got) return got;
-            memmove(s + scan->prev + size, s + scan->prev, at - scan->prev);
-            scan->prev += (size_t)size;
-            scan->at = at + (size_t)size;
+            bm25_slide(scan, at, (size_t)size);
             continue;
         }
-        if (scan->state == BM25_IN_WORD && kind != BM25_WORD) {
-            out[got].at = scan->prev;
-            out[got++].len = at - scan->prev;
-        }
-        if (scan->state == BM25_IN_STRETCH && kind != BM25_CJK && scan->alone) {
+        if ((scan->state == BM25_IN_WORD && kind != BM25_WORD) ||
+            (scan->state == BM25_IN_STRETCH && kind != BM25_CJK && scan->alone)) {
             out[got].at = scan->prev;
             out[got++].len = at - scan->prev;
         }
