@@ -11,9 +11,11 @@
 #if defined(_MSC_VER)
 #include <intrin.h>
 #define BM25_INLINE static __forceinline
+#define BM25_APART static __declspec(noinline)
 #define BM25_PREFETCH(p) ((void)(p))
 #else
 #define BM25_INLINE static inline __attribute__((always_inline, unused))
+#define BM25_APART static __attribute__((noinline, unused))
 #define BM25_PREFETCH(p) __builtin_prefetch(p)
 #endif
 
@@ -50,6 +52,8 @@ BM25_INLINE uint64_t bm25_load64(const void *p) {
     memcpy(&v, p, 8);
     return BM25_LE64(v);
 }
+
+#define BM25_ONES 0x0101010101010101ull
 
 /* Number of zero bits below the lowest one; x is not zero. */
 BM25_INLINE int bm25_ctz64(uint64_t x) {

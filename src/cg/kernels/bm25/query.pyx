@@ -7,6 +7,7 @@ cdef extern from "bm25/query.h" nogil:
         double score
         uint32_t doc
     ctypedef struct Bm25Terms:
+        uint32_t *term
         size_t n
     ctypedef struct Bm25Plan:
         uint64_t postings, work
@@ -17,6 +18,7 @@ cdef extern from "bm25/query.h" nogil:
     int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int ascii, Bm25Terms *q)
     void bm25_terms_free(Bm25Terms *q)
     int bm25_plan(const Bm25Index *ix, const Bm25Terms *q, Bm25Plan *plan)
+    void bm25_plan_term(const Bm25Index *ix, uint32_t term, Bm25Plan *plan)
     void bm25_plan_free(Bm25Plan *plan)
     int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answer *a)
     void bm25_answer_free(Bm25Answer *a)
@@ -46,7 +48,7 @@ cdef double checked(object value, str name, double most) except -1:
     return number
 
 
-cdef inline uint64_t checked_k(object k) except? 0:
+cdef uint64_t checked_k(object k) except? 0:
     cdef int64_t number
     if type(k) is int:
         try:
@@ -55,25 +57,29 @@ cdef inline uint64_t checked_k(object k) except? 0:
             number = MOST_DOCS if k > 0 else -1
         if number >= 0:
             return <uint64_t>min(number, <int64_t>MOST_DOCS)
-    if isinstance(k, bool) or not isinstance(k, int):
+    if isinstance(k, bool) or not hasattr(type(k), "__index__"):
         raise TypeError(f"k must be an int, not {type(k).__name__}")
+    k = k.__index__()        # integers of numpy
     if k < 0:
         raise ValueError(f"k = {k} is below 0")
     return <uint64_t>min(k, MOST_DOCS)
 
 
-cdef inline int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except -1:
-    """Terms and cursors of a query; free the plan after use."""
-    cdef Bm25Terms terms
+cdef int parse(const Bm25Index *ix, str query, Bm25Terms *terms) except -1:
+    """The known terms of a query; false if memory is short. Free them in either case."""
     cdef Py_ssize_t n
     cdef const uint8_t *p = <const uint8_t *>bm25_ascii(query, &n)
     cdef bytes folded
-    cdef bint ok
     if p is not NULL:
-        ok = bm25_parse(ix, p, n, 1, &terms)
-    else:
-        folded = fold(query)
-        ok = bm25_parse(ix, folded, len(folded), 0, &terms)
+        return bm25_parse(ix, p, n, 1, terms)
+    folded = fold(query, ix.analyzer)
+    return bm25_parse(ix, folded, len(folded), 0, terms)
+
+
+cdef int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except -1:
+    """Terms and cursors of a query; free the plan after use."""
+    cdef Bm25Terms terms
+    cdef bint ok = parse(ix, query, &terms)
     ok = ok and bm25_plan(ix, &terms, plan)
     bm25_terms_free(&terms)
     if not ok:

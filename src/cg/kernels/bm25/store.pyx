@@ -10,8 +10,9 @@ from libc.string cimport memcpy
 cdef extern from "bm25/layout.h" nogil:
     enum: BM25_NO_MEMORY, BM25_TOO_MANY_TERMS, BM25_TOO_MANY_ROWS, BM25_TOO_LONG
     ctypedef struct Bm25Builder:
+        uint32_t analyzer
         uint64_t n_docs
-    int bm25_builder_start(Bm25Builder *b, uint64_t seed)
+    int bm25_builder_start(Bm25Builder *b, uint32_t analyzer, uint64_t seed)
     int bm25_add(Bm25Builder *b, const uint8_t *text, size_t n, int ascii)
     int bm25_finish(Bm25Builder *b, double k1, double norm_b, uint8_t **image)
     void bm25_builder_free(Bm25Builder *b)
@@ -22,8 +23,10 @@ cdef extern from "bm25/check.h" nogil:
     ctypedef struct Bm25Index:
         const uint8_t *image
         const Bm25Header *head
-        uint32_t n_docs, n_terms, n_classes, n_weights
+        uint32_t analyzer, n_docs, n_terms, n_classes, n_weights
         const uint32_t *term_row
+        const uint32_t *term_offset
+        const uint8_t *term_bytes
         double k1, b
         double *norm
         double *weight
@@ -95,7 +98,7 @@ cdef int add_texts(Bm25Builder *builder, object texts, object progress) except -
         if count >= MOST_DOCS:
             raise OverflowError(f"more than {MOST_DOCS} documents")
         if bm25_ascii(text, &n) is NULL:
-            text = fold(text)
+            text = fold(text, builder.analyzer)
             n = len(text)
         batch.append(text)
         count += 1
@@ -112,10 +115,12 @@ cdef int add_texts(Bm25Builder *builder, object texts, object progress) except -
     return 0
 
 
-cdef int build_store(Store *store, object texts, double k1, double b, object progress, uint64_t seed) except -1:
+cdef int build_store(
+    Store *store, object texts, uint32_t analyzer, double k1, double b, object progress, uint64_t seed,
+) except -1:
     """Fill an empty store with the index of texts."""
     cdef Bm25Builder builder
-    cdef int stop = bm25_builder_start(&builder, seed)
+    cdef int stop = bm25_builder_start(&builder, analyzer, seed)
     try:
         if stop:
             stopped(stop, 0)
