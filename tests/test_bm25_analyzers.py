@@ -30,6 +30,7 @@ LETTERS = (
 @given(st.text() | st.text(LETTERS) | st.text(st.characters(max_codepoint=127), max_size=300))
 def test_terms_are_those_of_the_definition(text):
     """Any string at all, lone surrogates included, is cut as written down, on every instruction path."""
+    pytest.importorskip("snowballstemmer")
     for analyzer in ("text", "code"):
         want = bm25_oracle.tokenize(text, analyzer)
         for path in _bm25._paths():
@@ -160,6 +161,7 @@ def test_a_long_document_of_marks_ends(marks):
 
 @pytest.mark.parametrize("analyzer", ["text", "code"])
 def test_answers_are_the_oracles(analyzer):
+    pytest.importorskip("snowballstemmer")
     rng = random.Random(5)
     words = ["getUser", "get_user", "users", "the", "running", "한국어", "東京", "naïve", "HTTPServer2", "and", "runs"]
     texts = [" ".join(rng.choices(words, k=rng.choice([0, 1, 5, 40]))) for _ in range(200)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build with AddressSanitizer and UndefinedBehaviorSanitizer in a folder of its own and run the tests of the compiled
-# modules on that build.  Usage: tools/sanitize.sh [pytest arguments]   (Python with Cython, setuptools, pytest, hypothesis)
+# modules on that build.  Usage: tools/sanitize.sh [pytest arguments]   (Python with Cython, setuptools, pytest, hypothesis, snowballstemmer)
 # CG_SANITIZE_FUZZ=60 also forges BM25 index files for that many seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -5,8 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 
-import snowballstemmer
-
 CJK = [
     (0x3005, 0x3005), (0x3007, 0x3007), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
     (0xF900, 0xFAFF), (0xFF66, 0xFF9F), (0x20000, 0x323AF),
@@ -128,6 +126,8 @@ def terms(word: str, analyzer: str) -> list[str]:
     out = [whole, *(parts if len(parts) > 1 else [])]
     if analyzer == "code":
         return out
+    import snowballstemmer  # only here: the other analysers can be tested without it
+
     stem = snowballstemmer.stemmer("english").stemWord
     return [stem(term) if re.fullmatch("[a-z]+", term) else term for term in out if term not in STOP_WORDS]
 
