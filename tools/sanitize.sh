@@ -9,7 +9,7 @@ cp -r pyproject.toml setup.py README.md LICENSE src tests bench docs examples "$
 cd "$build" && rm -f src/cg/*.so
 CG_SANITIZE=1 python setup.py -q build_ext --inplace --parallel 2
 tests=("$@")
-[ ${#tests[@]} -gt 0 ] || tests=(tests/test_{bm25,shape,verdict,transcript,references,reuse}*.py)
+[ ${#tests[@]} -gt 0 ] || tests=(tests/test_{bm25,shape,verdict,transcript,references,reuse,word_table}*.py)
 # The interpreter itself keeps memory to its end, so leaks are looked for by tests that count, not here.
 sanitized() {
   LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so.6)" \
