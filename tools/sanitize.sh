@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build with AddressSanitizer and UndefinedBehaviorSanitizer in a folder of its own and run the tests of the compiled
 # modules on that build.  Usage: tools/sanitize.sh [pytest arguments]   (Python with Cython, setuptools, pytest, hypothesis)
-# CG_SANITIZE_FUZZ=60 also forges BM25 index files for that many seconds.
+# CG_SANITIZE_FUZZ=60 also forges BM25 index files, then word tables, for that many seconds each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(mktemp -d) && trap 'rm -rf "$build"' EXIT
@@ -18,4 +18,7 @@ sanitized() {
 }
 # Findings go to the real standard error, which pytest would otherwise keep to itself when a finding ends the process.
 sanitized -m pytest -q --capture=sys "${tests[@]}"
-[ -z "${CG_SANITIZE_FUZZ:-}" ] || sanitized bench/fuzz/bm25_files.py --seconds "$CG_SANITIZE_FUZZ"
+if [ -n "${CG_SANITIZE_FUZZ:-}" ]; then
+  sanitized bench/fuzz/bm25_files.py --seconds "$CG_SANITIZE_FUZZ"
+  sanitized bench/fuzz/word_table_files.py --seconds "$CG_SANITIZE_FUZZ"
+fi
