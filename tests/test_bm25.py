@@ -1,6 +1,7 @@
 """BM25Index, Hits and tokenize against the definition written out in tests/reference/bm25_oracle.py."""
 
 import gc
+import inspect
 import math
 import os
 import pickle
@@ -62,7 +63,10 @@ def test_tokens_are_those_of_the_definition(text):
         ("İstanbul", ["i̇stanbul"]),
         ("Straße ﬁt", ["strasse", "fit"]),
         ("e\u0301te\u0301", ["été"]),
-        ("中\u0301文", ["中", "文"]),
+        ("中\u0301文", ["中文"]),
+        ("字\ufe0f\u0301", ["字"]),
+        ("中\ufe0f文\U000e0100字", ["中文", "文字"]),
+        ("ナ\u3099カ\u0301a", ["ナカ", "a"]),
         ("a😀b", ["a", "b"]),
         ("x\ud800y", ["x", "y"]),
     ],
@@ -187,6 +191,14 @@ def test_hits_are_a_sequence_and_two_buffers():
         docs[0] = 1
 
 
+def test_a_slice_of_hits_is_hits():
+    hits = BM25Index([f"x {'y ' * i}" for i in range(40)]).rank("x")
+    for cut in (slice(3), slice(None), slice(-3, None), slice(30, 2, -3), slice(7, 3), slice(0, 10**30, 2)):
+        assert isinstance(hits[cut], Hits) and hits[cut].tolist() == hits.tolist()[cut]
+    with pytest.raises(TypeError):
+        hits["x"]
+
+
 def hits_of_nothing():
     hits = BM25Index(["x"]).search("y", 3)
     assert len(hits) == 0 and bytes(hits.docs) == b""
@@ -209,6 +221,9 @@ def test_hits_and_index_survive_pickling():
         ({"texts": "one text"}, TypeError, "not one str"),
         ({"texts": ["a", 3]}, TypeError, "text 1 must be a str, not int"),
         ({"texts": 5}, TypeError, "not iterable"),
+        ({"texts": {"id": "a text"}}, TypeError, r"not a dict: give its values\(\)"),
+        ({"texts": [], "analyzer": "english"}, ValueError, "analyzer = 'english' is none of plain, text, code"),
+        ({"texts": [], "analyzer": None}, TypeError, "analyzer must be a str, not NoneType"),
         ({"texts": [], "k1": float("nan")}, ValueError, "k1 = nan is not in 0..1000"),
         ({"texts": [], "k1": 1000.1}, ValueError, "k1 = 1000.1 is not in 0..1000"),
         ({"texts": [], "k1": -0.1}, ValueError, "k1 = -0.1"),
@@ -235,6 +250,25 @@ def test_a_wrong_query_is_named_with_its_limit():
     for wrong in (0, 257):
         with pytest.raises(ValueError, match="not in 1..256"):
             index.search_many(["a"], 1, threads=wrong)
+
+
+def test_any_integer_is_a_k():
+    """Integers of numpy come from every computation there is."""
+    numpy = pytest.importorskip("numpy")
+    index = BM25Index(["a", "a b", "b"])
+    for k in (numpy.int64(2), numpy.uint8(2), numpy.int64(2**62)):
+        assert index.search("a", k) == index.search("a", int(k))
+        assert index.search_many(["a"], k) == [index.search("a", int(k))]
+    with pytest.raises(ValueError, match="k = -1 is below 0"):
+        index.search("a", numpy.int64(-1))
+
+
+def test_the_signature_shows_the_defaults():
+    assert str(inspect.signature(BM25Index)) == "(texts, *, analyzer='plain', k1=1.2, b=0.75, progress=None)"
+    assert BM25Index.__doc__.startswith("A BM25 index over texts")
+    for name, parameter in inspect.signature(BM25Index).parameters.items():
+        if name in ("k1", "b", "analyzer"):
+            assert getattr(BM25Index([]), name) == parameter.default
 
 
 def test_building_reads_any_iterable_once_and_reports_progress():

@@ -22,10 +22,12 @@ from bm25_format import HEADER_SIZE, WIDTHS, resealed, sealed, sections
 from cg import _bm25
 from cg.bm25 import BM25Index, tokenize
 
+ANALYZERS = ["plain", "text", "code"]
 NUMBERS = [0, 1, 2, 255, 256, 65535, 65536, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF]
 QUERIES = ["w1 w2 w3 often many", "only1", "東京 한국어 w9", "", " ".join(f"w{i}" for i in range(80)), "w1", "often"]
 LETTERS = [
-    "aZ09_ -.,\n\0", "éßİıΣςﬁ\u0301\u0308\u0345", "中文日本語カナ゙々〇\u3099\uff9e", "한국어हिन्दीก็ا́", "\ud800\udfff𠀀😀\U000e0100\u200d",
+    "aZ09_ -.,\n\0\x1f", "éßİıΣςﬁ\u0301\u0308\u0345", "中文日本語カナ゙々〇\u3099\uff9e", "한국어हिन्दीก็ا́",
+    "\ud800\udfff𠀀😀\U000e0100\u200d\u00ad\u034f", "abXY_12ⅧＡｂ１ǅ²i\u0307", "ㄱᄀ\u1161ำ๒ເງျះ្ក\u0f77", "the runs of generously",
 ]  # fmt: skip
 
 
@@ -39,7 +41,8 @@ def texts(rng: random.Random) -> list[str]:
 
 
 def image_of(rng: random.Random) -> bytes:
-    index = BM25Index(texts(rng), k1=rng.choice([0, 1.2, 1000]), b=rng.choice([0, 0.75, 1]))
+    analyzer = rng.choice(ANALYZERS)
+    index = BM25Index(texts(rng), analyzer=analyzer, k1=rng.choice([0, 1.2, 1000]), b=rng.choice([0, 0.75, 1]))
     return index.__reduce__()[1][0]
 
 
@@ -128,12 +131,14 @@ def any_text(rng: random.Random) -> str:
 
 def try_text(rng: random.Random, seen: Counter[str]) -> None:
     text = any_text(rng)
-    want = bm25_oracle.tokenize(text)
+    analyzer = rng.choice(ANALYZERS)
+    want = bm25_oracle.tokenize(text, analyzer)
     for path in _bm25._paths():
         _bm25._force_path(path)
         seen["texts"] += 1
-        if tokenize(text) != want:
-            raise AssertionError(f"{path}: {text!r} gives {tokenize(text)}, not {want}")
+        got = tokenize(text, analyzer)
+        if got != want:
+            raise AssertionError(f"{path}, {analyzer}: {text!r} gives {got}, not {want}")
 
 
 def main() -> int:

@@ -46,6 +46,7 @@ cdef object _UNBUILT = object()          # stands for the texts where an index i
 cdef object _normalize = unicodedata.normalize
 bm25_normalize = <PyObject *>_normalize
 
+cdef tuple ANALYZERS = ("plain", "text", "code")     # by the numbers of text/analyze.h
 cdef tuple bm25_path_names = ("plain", "avx2")
 bm25_path = bm25_best_path()
 
@@ -66,13 +67,24 @@ def _paths():
     return bm25_path_names[:bm25_best_path() + 1]
 
 
-def tokenize(str text not None):
+cdef uint32_t analyzer_of(object name) except? 99:
+    """The number of an analyser."""
+    if not isinstance(name, str):
+        raise TypeError(f"analyzer must be a str, not {type(name).__name__}")
+    if name not in ANALYZERS:
+        raise ValueError(f"analyzer = {name!r} is none of {', '.join(ANALYZERS)}")
+    return <uint32_t>ANALYZERS.index(name)
+
+
+def tokenize(str text not None, analyzer="plain"):
     """The tokens of a text, in order, repeated as often as they occur.
 
-    A token is a run of word characters (str.isalnum, underscore, combining marks that follow) of the NFC-normalised,
+    plain: runs of word characters (str.isalnum, underscore, combining marks that follow) of the NFC-normalised,
     case-folded text; Han and kana inside a run give their overlapping pairs of characters instead.
+    code: the same after NFKC_Casefold, Hangul, Thai, Lao, Khmer and Burmese cut into pairs too, and behind a word like
+    get_userName its parts. text: as code, without English stop words, and with English stems.
     """
-    return tokens_of(text)
+    return tokens_of(text, analyzer_of(analyzer))
 
 
 @final
@@ -114,7 +126,10 @@ cdef _View view_of(object owner, const void *start, Py_ssize_t n, Py_ssize_t ite
 @final
 @freelist(8)
 cdef class Hits:
-    """Documents with their scores, best first; owns its two columns and never changes."""
+    """Documents with their scores, best first; owns its two columns and never changes.
+
+    A document is its position among the texts of the index, from 0: `texts[doc]` is what was found.
+    """
 
     cdef Py_ssize_t n
     cdef double *score                   # [n]
@@ -131,20 +146,24 @@ cdef class Hits:
     def __iter__(self):
         return iter(self.tolist())
 
-    def __getitem__(self, Py_ssize_t at):
-        """(document, score) of the hit at position `at`, from 0; negative positions count from the end."""
-        cdef Py_ssize_t i = at + self.n if at < 0 else at
+    def __getitem__(self, at):
+        """(document, score) of hit number `at`, from 0 and negative ones from the end; of a slice, the Hits in it."""
+        if isinstance(at, slice):
+            start, stop, step = at.indices(self.n)
+            return slice_of(self, start, stop, step)
+        cdef Py_ssize_t number = at
+        cdef Py_ssize_t i = number + self.n if number < 0 else number
         if i < 0 or i >= self.n:
             raise IndexError(f"hit {at} of {self.n}")
         return self.doc[i], self.score[i]
 
     def tolist(self):
-        """A list of (document, score) tuples."""
+        """A list of (document, score) tuples; a document is its position in the texts of the index."""
         return bm25_pairs(self.doc, self.score, self.n)
 
     @property
     def docs(self):
-        """Document positions as a read-only memoryview of uint32; numpy.asarray takes it without a copy."""
+        """Positions in the texts of the index: a read-only memoryview of uint32; numpy.asarray takes it uncopied."""
         return memoryview(view_of(self, self.doc, self.n, 4, b"I"))
 
     @property
@@ -193,6 +212,16 @@ cdef Hits hits_of(const Bm25Hit *hit, size_t n):
     return hits
 
 
+cdef Hits slice_of(Hits hits, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t step):
+    """Every step-th hit from start on, before stop; the three as slice.indices gives them."""
+    cdef Py_ssize_t i, n = len(range(start, stop, step))
+    cdef Hits part = new_hits(n)
+    for i in range(n):
+        part.doc[i] = hits.doc[start + i * step]
+        part.score[i] = hits.score[start + i * step]
+    return part
+
+
 def _hits_from(bytes docs not None, bytes scores not None):
     """The Hits whose columns have these bytes."""
     cdef Hits hits
@@ -204,28 +233,45 @@ def _hits_from(bytes docs not None, bytes scores not None):
     return hits
 
 
+cdef int check_many(object texts, str name) except -1:
+    """Refuse what can be iterated over and is no collection of texts: one text, and the keys of a mapping."""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"{name} must be an iterable of str, not one {type(texts).__name__}")
+    if isinstance(texts, dict):
+        raise TypeError(f"{name} must be an iterable of str, not a dict: give its values(), in the order of your ids")
+    return 0
+
+
 # ---- the index ------------------------------------------------------------------------------------------------
 
 @final
 cdef class BM25Index:
-    """A BM25 index over texts, immutable: any number of threads may query it at once.
+    """BM25Index(texts, *, analyzer='plain', k1=1.2, b=0.75, progress=None)
+--
 
-    `texts` is any iterable of str, read once; empty documents are allowed. `progress`, if given, is called with the
-    number of texts read so far, now and then and at the end. Raises TypeError for a text that is no str and
+A BM25 index over texts, immutable: any number of threads may query it at once. It calls a document by its position in
+    `texts`, from 0.
+
+    `texts` is any iterable of str, read once; empty documents are allowed. `analyzer` says how texts and queries are
+    cut into terms: "plain", "text" or "code" (see `tokenize`). `progress`, if given, is called with the number of texts
+    read so far, now and then and at the end. Raises TypeError for a text that is no str and
     ValueError unless 0 <= k1 <= 1000 and 0 <= b <= 1.
     """
 
     cdef Store store
 
-    def __cinit__(self, texts, *, k1=1.2, b=0.75, progress=None):
+    def __cinit__(self, texts, *, analyzer="plain", k1=1.2, b=0.75, progress=None):
         cdef double checked_k1, checked_b
+        cdef uint32_t number
         if texts is _UNBUILT:
             return
-        if isinstance(texts, (str, bytes)):
-            raise TypeError(f"texts must be an iterable of str, not one {type(texts).__name__}")
+        check_many(texts, "texts")
+        number = analyzer_of(analyzer)
         checked_k1 = checked(k1, "k1", 1000)
         checked_b = checked(b, "b", 1)
-        build_store(&self.store, texts, checked_k1, checked_b, progress, <uint64_t>(<int64_t>hash(f"{id(self)}")))
+        build_store(
+            &self.store, texts, number, checked_k1, checked_b, progress, <uint64_t>(<int64_t>hash(f"{id(self)}")),
+        )
 
     def __dealloc__(self):
         close_store(&self.store)
@@ -244,6 +290,11 @@ cdef class BM25Index:
     def nbytes(self):
         """Bytes of the index: the image, which is also its file, and the tables derived from it."""
         return (self.store.ix.head.file_bytes if self.store.ix.head is not NULL else 0) + derived_bytes(&self.store)
+
+    @property
+    def analyzer(self):
+        """Name of the analyser of texts and queries."""
+        return ANALYZERS[self.store.ix.analyzer]
 
     @property
     def k1(self):
@@ -323,8 +374,7 @@ cdef class BM25Index:
             raise TypeError(f"threads must be an int, not {type(threads).__name__}")
         if not 1 <= threads <= 256:
             raise ValueError(f"threads = {threads} is not in 1..256")
-        if isinstance(queries, (str, bytes)):
-            raise TypeError(f"queries must be an iterable of str, not one {type(queries).__name__}")
+        check_many(queries, "queries")
         cdef _Batch batch = _Batch(self, queries, wanted)
         return batch.run(min(threads, max(1, batch.batch.n)))
 
@@ -345,11 +395,12 @@ cdef class BM25Index:
             raise
 
     @staticmethod
-    def load(path, mmap=True):
-        """The index that save() wrote, mapped read-only and shared between processes, or copied if `mmap` is false.
+    def load(path, mmap=False):
+        """The index that save() wrote, copied into memory, or mapped and shared between processes if `mmap` is true.
 
         Everything in the file is checked before use: ValueError says what is wrong with it, OSError that it cannot
-        be read. A mapped file must not be changed in place while it is in use (save() replaces it, which is safe).
+        be read. `mmap` is for files that nobody writes: one that is changed or cut short under its map ends the
+        process, or gives wrong answers. (save() replaces a file rather than change it, which is safe.)
         """
         import mmap as mapping
         path = os.fspath(path)
@@ -363,7 +414,7 @@ cdef class BM25Index:
                 mapping.mmap(file.fileno(), found.st_size, access=mapping.ACCESS_READ)
                 if mmap else file.read(found.st_size)
             )
-        return opened(data, not mmap, where)
+        return opened(data, False, where)
 
     def __reduce__(self):
         columns = memoryview(image_of(self))[<Py_ssize_t>sizeof(Bm25Header):]
@@ -426,7 +477,7 @@ cdef class _Batch:
                 raise TypeError(f"query {i} must be a str, not {type(query).__name__}")
             self.batch.text[i] = <const uint8_t *>bm25_ascii(query, &self.batch.size[i])
             if self.batch.text[i] is NULL:
-                folded = fold(query)
+                folded = fold(query, index.store.ix.analyzer)
                 self.held[i] = folded
                 self.batch.text[i], self.batch.size[i] = folded, len(folded)
             else:

@@ -2,7 +2,8 @@
 
 import struct
 
-HEADER_SIZE = 8 + 8 + 32 + 16 + 2 * 16 * 8 + 8
+HEADER_SIZE = 8 + 8 + 32 + 16 + 2 * 16 * 8 + 8 + 8
+ANALYZER_AT = HEADER_SIZE - 16  # two numbers: the analyser and its version
 MIX_A, MIX_B, MASK = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B, (1 << 64) - 1
 WIDTHS = [4, 1, 4, 4, 4, 1, 32, 4, 2, 1, 4, 1, 8, 4, 4, 4]
 

@@ -3,7 +3,7 @@
 #define BM25_BUILD_H
 
 #include "bm25/image.h"
-#include "bm25/tokens.h"
+#include "text/analyze.h"
 
 #define BM25_CHUNK (1u << 20)    /* postings a chunk: 5 MiB */
 #define BM25_BATCH 128           /* tokens looked up together, so that their cache misses overlap */
@@ -24,6 +24,7 @@ typedef struct { uint32_t *term; uint8_t *tf; } Bm25Chunk;
 typedef struct { uint64_t at; uint32_t tf; } Bm25Big;   /* a posting whose tf does not fit a byte */
 
 typedef struct {
+    uint32_t analyzer;
     uint64_t seed;               /* of the hash table here: chosen by the process, so that nobody can aim at it */
     Bm25Slot *slot;
     uint64_t n_slots;
@@ -85,8 +86,9 @@ static int bm25_rehash(Bm25Builder *b, uint64_t n_slots) {
     return BM25_OK;
 }
 
-static int bm25_builder_start(Bm25Builder *b, uint64_t seed) {
+static int bm25_builder_start(Bm25Builder *b, uint32_t analyzer, uint64_t seed) {
     memset(b, 0, sizeof *b);
+    b->analyzer = analyzer;
     b->seed = seed;
     return bm25_rehash(b, 1024);
 }
@@ -184,25 +186,24 @@ static int bm25_count_batch(Bm25Builder *b, const uint8_t *text, const Bm25Token
 /* One document more. ASCII texts come as they are, others normalised, folded and in UTF-8. */
 static int bm25_add(Bm25Builder *b, const uint8_t *text, size_t n, int ascii) {
     Bm25Token token[BM25_BATCH];
-    Bm25Scan scan;
+    Bm25Analysis analysis;
     uint32_t doc = (uint32_t)b->n_docs;
     uint64_t room = b->doc_room, tokens = 0;
     size_t got;
     if (n + BM25_TEXT_PAD > b->fold_room) {
-        size_t want = n + n / 2 + 4096;
+        size_t want = n + n / 2 + 4096;              /* with the padding */
         free(b->fold); free(b->bits);
         b->fold_room = 0;
         b->bits = (uint64_t *)malloc(BM25_BITS_WORDS(want) * 8);
-        b->fold = (uint8_t *)malloc(want);
+        b->fold = (uint8_t *)malloc(TEXT_ROOM(want));
         if (!b->fold || !b->bits) return BM25_NO_MEMORY;
         b->fold_room = want;
     }
     if (!bm25_grow((void **)&b->length, &room, b->n_docs + 1, 4)) return BM25_NO_MEMORY;
     if (!bm25_grow((void **)&b->distinct, &b->doc_room, b->n_docs + 1, 4)) return BM25_NO_MEMORY;
     b->distinct[doc] = 0;
-    if (ascii) bm25_open_ascii(&scan, text, n, b->fold, b->bits);
-    else bm25_open_utf8(&scan, text, n, b->fold);
-    while ((got = bm25_next(&scan, token, BM25_BATCH)) > 0) {
+    bm25_analyze(&analysis, b->analyzer, text, n, ascii, b->fold, b->bits);
+    while ((got = bm25_next_terms(&analysis, token, BM25_BATCH)) > 0) {
         int stop = bm25_count_batch(b, b->fold, token, got, doc);
         if (stop) return stop;
         tokens += got;

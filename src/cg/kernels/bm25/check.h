@@ -4,6 +4,7 @@
 #define BM25_CHECK_H
 
 #include "bm25/image.h"
+#include "text/analyze.h"
 
 static uint64_t bm25_header_sum(const Bm25Header *h) { return bm25_checksum((const uint8_t *)h, offsetof(Bm25Header, header_sum)); }
 
@@ -25,6 +26,8 @@ static const char *bm25_check_header(const uint8_t *image, uint64_t n) {
     if (h->byte_order != BM25_BYTE_ORDER) return "written on a machine of another byte order";
     if (h->version != BM25_VERSION) return "a version that this release does not read";
     if (h->header_sum != bm25_header_sum(h)) return "the header's checksum does not fit";
+    if (h->analyzer >= N_ANALYZERS) return "an analyser that this release does not have";
+    if (h->analyzer_version != text_analyzer_version[h->analyzer]) return "made with another version of its analyser";
     if (h->file_bytes != n) return "its length is not the one in the header";
     if (h->n_docs >= BM25_EMPTY || h->n_terms > 0x7FFFFFFFu) return "more documents or terms than there can be";
     if (!(h->k1 >= 0 && h->k1 <= 1000) || !(h->b >= 0 && h->b <= 1)) return "k1 or b out of range";

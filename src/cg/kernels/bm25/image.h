@@ -14,7 +14,7 @@
 #include "bm25/base.h"
 
 #define BM25_MAGIC "cg-bm25\n"
-#define BM25_VERSION 1u
+#define BM25_VERSION 2u
 #define BM25_BYTE_ORDER 0x01020304u
 #define BM25_EMPTY 0xFFFFFFFFu
 #define BM25_SHORT_MAX 64u       /* above it the 16-bit form with its window directory is the smaller one */
@@ -61,6 +61,7 @@ typedef struct {
     uint64_t file_bytes, n_docs, n_terms, n_tokens;
     double k1, b;
     uint64_t count[N_SECTIONS], sum[N_SECTIONS];
+    uint32_t analyzer, analyzer_version;   /* of the texts; a query has to be cut in the same way */
     uint64_t header_sum;  /* of everything before it */
 } Bm25Header;
 
@@ -75,7 +76,7 @@ typedef struct {
     const uint16_t *list_doc;
     const uint64_t *exception_key;
     const Bm25List *list;
-    uint32_t n_docs, n_terms, n_slots, n_windows, n_classes, n_lists;
+    uint32_t analyzer, n_docs, n_terms, n_slots, n_windows, n_classes, n_lists;
     uint64_t n_padded, n_exceptions;
     double k1, b;
     double *norm;         /* [n_classes]  k1 * (1 - b + b * dl / avgdl); owned */
@@ -164,6 +165,7 @@ static int bm25_attach(Bm25Index *ix, const uint8_t *image) {
     ix->exception_tf = (const uint32_t *)(image + at[S_EXCEPTION_TF]);
     ix->length = (const uint32_t *)(image + at[S_LENGTH]);
     ix->length_class = (const uint32_t *)(image + at[S_LENGTH_CLASS]);
+    ix->analyzer = h->analyzer;
     ix->n_docs = (uint32_t)h->n_docs;
     ix->n_terms = (uint32_t)h->n_terms;
     ix->n_slots = (uint32_t)h->count[S_SLOT];

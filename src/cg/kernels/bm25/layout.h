@@ -209,6 +209,8 @@ static int bm25_make_image(Bm25Layout *l, double k1, double b) {
     memcpy(h->magic, BM25_MAGIC, 8);
     h->version = BM25_VERSION;
     h->byte_order = BM25_BYTE_ORDER;
+    h->analyzer = l->b->analyzer;
+    h->analyzer_version = text_analyzer_version[l->b->analyzer];
     h->n_docs = n;
     h->n_terms = n_terms;
     h->n_tokens = l->b->n_tokens;

@@ -3,7 +3,7 @@
 #define BM25_QUERY_H
 
 #include "bm25/prune.h"
-#include "bm25/tokens.h"
+#include "text/analyze.h"
 
 #define BM25_FEW 64              /* terms, and hits, that need no allocation */
 #define BM25_SHORT_TEXT 960      /* bytes of a query that need no allocation */
@@ -74,24 +74,23 @@ static int bm25_look_up(const Bm25Index *ix, const uint8_t *text, const Bm25Toke
 
 /* The known terms of a text; 0 if memory is short. Free them in either case. */
 static int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int ascii, Bm25Terms *q) {
-    uint8_t few_bytes[BM25_SHORT_TEXT + BM25_TEXT_PAD], *room = few_bytes;
+    uint8_t few_bytes[TEXT_ROOM(BM25_SHORT_TEXT)], *room = few_bytes;
     uint64_t few_bits[BM25_BITS_WORDS(BM25_SHORT_TEXT)], *bits = few_bits;
     Bm25Token token[BM25_FEW];
-    Bm25Scan scan;
+    Bm25Analysis analysis;
     size_t got;
     int ok = 1;
     q->term = q->few;
     q->n = 0;
     q->room = BM25_FEW;
     if (n > BM25_SHORT_TEXT) {
-        room = (uint8_t *)malloc(n + BM25_TEXT_PAD);
+        room = (uint8_t *)malloc(TEXT_ROOM(n));
         bits = (uint64_t *)malloc(BM25_BITS_WORDS(n) * 8);
         ok = room && bits;
     }
     if (ok) {
-        if (ascii) bm25_open_ascii(&scan, text, n, room, bits);
-        else bm25_open_utf8(&scan, text, n, room);
-        while (ok && (got = bm25_next(&scan, token, BM25_FEW)) > 0) ok = bm25_look_up(ix, room, token, got, q);
+        bm25_analyze(&analysis, ix->analyzer, text, n, ascii, room, bits);
+        while (ok && (got = bm25_next_terms(&analysis, token, BM25_FEW)) > 0) ok = bm25_look_up(ix, room, token, got, q);
         bm25_terms_settle(q);
     }
     if (room != few_bytes) { free(room); free(bits); }

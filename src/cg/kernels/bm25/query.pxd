@@ -58,8 +58,9 @@ cdef inline uint64_t checked_k(object k) except? 0:
             number = MOST_DOCS if k > 0 else -1
         if number >= 0:
             return <uint64_t>min(number, <int64_t>MOST_DOCS)
-    if isinstance(k, bool) or not isinstance(k, int):
+    if isinstance(k, bool) or not hasattr(type(k), "__index__"):
         raise TypeError(f"k must be an int, not {type(k).__name__}")
+    k = k.__index__()        # integers of numpy
     if k < 0:
         raise ValueError(f"k = {k} is below 0")
     return <uint64_t>min(k, MOST_DOCS)
@@ -75,7 +76,7 @@ cdef inline int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except
     if p is not NULL:
         ok = bm25_parse(ix, p, n, 1, &terms)
     else:
-        folded = fold(query)
+        folded = fold(query, ix.analyzer)
         ok = bm25_parse(ix, folded, len(folded), 0, &terms)
     ok = ok and bm25_plan(ix, &terms, plan)
     bm25_terms_free(&terms)

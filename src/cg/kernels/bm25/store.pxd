@@ -12,8 +12,9 @@ from cg.kernels.bm25.text cimport bm25_ascii, fold
 cdef extern from "bm25/layout.h" nogil:
     enum: BM25_NO_MEMORY, BM25_TOO_MANY_TERMS, BM25_TOO_MANY_ROWS, BM25_TOO_LONG
     ctypedef struct Bm25Builder:
+        uint32_t analyzer
         uint64_t n_docs
-    int bm25_builder_start(Bm25Builder *b, uint64_t seed)
+    int bm25_builder_start(Bm25Builder *b, uint32_t analyzer, uint64_t seed)
     int bm25_add(Bm25Builder *b, const uint8_t *text, size_t n, int ascii)
     int bm25_finish(Bm25Builder *b, double k1, double norm_b, uint8_t **image)
     void bm25_builder_free(Bm25Builder *b)
@@ -24,7 +25,7 @@ cdef extern from "bm25/check.h" nogil:
     ctypedef struct Bm25Index:
         const uint8_t *image
         const Bm25Header *head
-        uint32_t n_docs, n_terms, n_classes, n_weights
+        uint32_t analyzer, n_docs, n_terms, n_classes, n_weights
         const uint32_t *term_row
         double k1, b
         double *norm
@@ -97,7 +98,7 @@ cdef inline int add_texts(Bm25Builder *builder, object texts, object progress) e
         if count >= MOST_DOCS:
             raise OverflowError(f"more than {MOST_DOCS} documents")
         if bm25_ascii(text, &n) is NULL:
-            text = fold(text)
+            text = fold(text, builder.analyzer)
             n = len(text)
         batch.append(text)
         count += 1
@@ -114,10 +115,12 @@ cdef inline int add_texts(Bm25Builder *builder, object texts, object progress) e
     return 0
 
 
-cdef inline int build_store(Store *store, object texts, double k1, double b, object progress, uint64_t seed) except -1:
+cdef inline int build_store(
+    Store *store, object texts, uint32_t analyzer, double k1, double b, object progress, uint64_t seed,
+) except -1:
     """Fill an empty store with the index of texts."""
     cdef Bm25Builder builder
-    cdef int stop = bm25_builder_start(&builder, seed)
+    cdef int stop = bm25_builder_start(&builder, analyzer, seed)
     try:
         if stop:
             stopped(stop, 0)

@@ -10,23 +10,28 @@
 
 typedef struct { size_t at, len; } Bm25Token;   /* a byte range of the folded text */
 
-enum bm25_class { BM25_OTHER = 0, BM25_WORD = 1, BM25_MARK = 2, BM25_CJK = 3, BM25_CJK_MARK = 4 };
+/* BM25_CJK: a character of a script that is cut into pairs. A mark with a script of its own begins nothing:
+   BM25_CJK_MARK begins a stretch within a run, BM25_PAIR_MARK counts as a character inside of stretches too. */
+enum bm25_class { BM25_OTHER = 0, BM25_WORD = 1, BM25_MARK = 2, BM25_CJK = 3, BM25_CJK_MARK = 4, BM25_PAIR_MARK = 5 };
 
-/* One page a 256 characters; NULL until a text needs it. Filled with the same values by whoever comes first. */
-static const uint8_t *bm25_pages[0x1100];
+/* Tables of pages: the classes of characters in plain texts, and in those of the other analysers. Page by page,
+   256 characters each; NULL until a text needs it. Filled with the same values by whoever comes first. */
+enum bm25_table { BM25_PLAIN_CLASSES = 0, BM25_TEXT_CLASSES = 1 };
+static const uint8_t *bm25_pages[2][0x1100];
 
 #if defined(_MSC_VER)
-#define BM25_PAGE(i) (*(const uint8_t *volatile *)&bm25_pages[i])
-static int bm25_publish(uint32_t i, const uint8_t *page) {
-    return _InterlockedCompareExchangePointer((void *volatile *)&bm25_pages[i], (void *)page, NULL) == NULL;
+#define BM25_PAGE(pages, i) (*(const uint8_t *const volatile *)&(pages)[i])
+static int bm25_publish(const uint8_t **pages, uint32_t i, const uint8_t *page) {
+    return _InterlockedCompareExchangePointer((void *volatile *)&pages[i], (void *)page, NULL) == NULL;
 }
 #else
-#define BM25_PAGE(i) __atomic_load_n(&bm25_pages[i], __ATOMIC_ACQUIRE)
-static int bm25_publish(uint32_t i, const uint8_t *page) {
+#define BM25_PAGE(pages, i) __atomic_load_n(&(pages)[i], __ATOMIC_ACQUIRE)
+static int bm25_publish(const uint8_t **pages, uint32_t i, const uint8_t *page) {
     const uint8_t *none = NULL;
-    return __atomic_compare_exchange_n(&bm25_pages[i], &none, page, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return __atomic_compare_exchange_n(&pages[i], &none, page, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 #endif
+static int bm25_publish_classes(int table, uint32_t i, const uint8_t *page) { return bm25_publish(bm25_pages[table], i, page); }
 
 /* Han and kana: the scripts that write no spaces and are cut into pairs. */
 static int bm25_is_cjk(uint32_t c) {
@@ -46,11 +51,12 @@ BM25_INLINE uint32_t bm25_char(const uint8_t *p, int *size) {
 }
 
 /* First page that the text needs and that is still missing, or -1. */
-static int bm25_missing_page(const uint8_t *p, size_t n) {
+static int bm25_missing_page(const uint8_t *p, size_t n, int table) {
+    const uint8_t **pages = bm25_pages[table];
     int size;
     for (size_t i = 0; i < n; i += (size_t)size) {
         uint32_t c = bm25_char(p + i, &size);
-        if (BM25_PAGE(c >> 8) == NULL) return (int)(c >> 8);
+        if (BM25_PAGE(pages, c >> 8) == NULL) return (int)(c >> 8);
     }
     return -1;
 }
@@ -99,9 +105,10 @@ BM25_AVX2 static uint64_t bm25_fold64_avx2(uint8_t *s) {
 
 /* A text being cut: `text` is folded, padded by at least 64 bytes. */
 typedef struct {
-    const uint8_t *text;
+    uint8_t *text;
     size_t n, at;            /* length; where to go on */
     uint64_t *bits;          /* ASCII: a bit per byte, (n + 127) / 64 words; NULL for UTF-8 */
+    const uint8_t **pages;   /* UTF-8: classes of characters */
     size_t prev;             /* UTF-8: start of the last character of an open stretch */
     int state, alone;        /* UTF-8: one of the states below; the stretch has one character so far */
 } Bm25Scan;
@@ -127,13 +134,14 @@ static void bm25_open_ascii(Bm25Scan *scan, const uint8_t *text, size_t n, uint8
     scan->bits = bits;
 }
 
-static void bm25_open_utf8(Bm25Scan *scan, const uint8_t *folded, size_t n, uint8_t *room) {
+static void bm25_open_utf8(Bm25Scan *scan, const uint8_t *folded, size_t n, uint8_t *room, int table) {
     memcpy(room, folded, n);
     memset(room + n, 0, BM25_TEXT_PAD);
     scan->text = room;
     scan->n = n;
     scan->at = 0;
     scan->bits = NULL;
+    scan->pages = bm25_pages[table];
     scan->prev = 0;
     scan->state = 0;
     scan->alone = 0;
@@ -160,11 +168,23 @@ BM25_INLINE size_t bm25_next_ascii(Bm25Scan *scan, Bm25Token *out, size_t room) 
     return got;
 }
 
-enum { BM25_IN_GAP = 0, BM25_IN_WORD = 1, BM25_IN_STRETCH = 2, BM25_IN_SKIP = 3 };
+enum { BM25_IN_GAP = 0, BM25_IN_WORD = 1, BM25_IN_STRETCH = 2 };
 
-/* One character makes at most two tokens (the end of one thing and a pair never fall together): room >= 2. */
+/* What a character of the class is at the state of the scan. */
+BM25_INLINE int bm25_kind(int kind, int state) {
+    switch (kind) {
+    case BM25_MARK: return state == BM25_IN_GAP ? BM25_OTHER : state == BM25_IN_WORD ? BM25_WORD : BM25_MARK;
+    case BM25_CJK_MARK: return state == BM25_IN_GAP ? BM25_OTHER : state == BM25_IN_WORD ? BM25_CJK : BM25_MARK;
+    case BM25_PAIR_MARK: return state == BM25_IN_GAP ? BM25_OTHER : BM25_CJK;
+    default: return kind;
+    }
+}
+
+/* One character makes at most two tokens (the end of one thing and a pair never fall together): room >= 2.
+   A mark inside of a stretch is as if it were not there: the character before it is moved over it, so that pairs stay
+   contiguous; tokens that were found before are handed out first, as they may share that character. */
 static size_t bm25_next_utf8(Bm25Scan *scan, Bm25Token *out, size_t room) {
-    const uint8_t *s = scan->text;
+    uint8_t *s = scan->text;
     size_t got = 0;
     int size;
     while (got + 2 <= room && scan->at <= scan->n) {
@@ -172,12 +192,17 @@ static size_t bm25_next_utf8(Bm25Scan *scan, Bm25Token *out, size_t room) {
         int kind = BM25_OTHER;
         if (at < scan->n) {
             uint32_t c = bm25_char(s + at, &size);
-            kind = BM25_PAGE(c >> 8)[c & 255];
+            kind = bm25_kind(BM25_PAGE(scan->pages, c >> 8)[c & 255], scan->state);
         } else {
             size = 1;                            /* past the end stands one more gap, which closes what is open */
         }
-        if (kind == BM25_CJK_MARK) kind = scan->state == BM25_IN_GAP ? BM25_OTHER : BM25_CJK;
-        if (kind == BM25_MARK) kind = scan->state == BM25_IN_WORD ? BM25_WORD : BM25_MARK;
+        if (kind == BM25_MARK) {
+            if (got) return got;
+            memmove(s + scan->prev + size, s + scan->prev, at - scan->prev);
+            scan->prev += (size_t)size;
+            scan->at = at + (size_t)size;
+            continue;
+        }
         if (scan->state == BM25_IN_WORD && kind != BM25_WORD) {
             out[got].at = scan->prev;
             out[got++].len = at - scan->prev;
@@ -199,9 +224,6 @@ static size_t bm25_next_utf8(Bm25Scan *scan, Bm25Token *out, size_t room) {
             scan->alone = scan->state != BM25_IN_STRETCH;
             scan->prev = at;
             scan->state = BM25_IN_STRETCH;
-            break;
-        case BM25_MARK:
-            if (scan->state != BM25_IN_GAP) scan->state = BM25_IN_SKIP;
             break;
         default:
             scan->state = BM25_IN_GAP;
