@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cg.hints.catalog import build_catalog, ranking
-from cg.hints.combine import interleave_with_source
+from cg.hints.combine import alternated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def order(request: Request, first: First = "hints", catalog: Catalog | None = No
     ranked = ranking(catalog, request.query)
     by_id = {request.documents[entry.position].id: entry for entry in ranked}
     hint_ids = request.hints.ids if request.hints is not None else ()
-    combined = interleave_with_source(hint_ids, list(by_id), first)
+    combined = alternated(hint_ids, list(by_id), first)
     candidates: list[Candidate] = [
         {
             "id": id,
