@@ -1,7 +1,8 @@
-"""Queries with the right documents in a catalog, read from any folder of this form.
+"""Queries with the right documents in a catalog, read from any folder, or file, of this form.
 
 `catalogs.jsonl`: {"catalog", "source", "kind", "licence", "documents": [{"id", "text"}, ...]} on each line.
 `cases.jsonl`: {"case", "catalog", "query", "gold": [ids]} on each line. Other fields are left alone.
+A file instead holds requests with a catalog of their own: {"query", "gold", "source", "kind", "licence", "documents"}.
 """
 
 import json
@@ -30,6 +31,16 @@ class Case(NamedTuple):
 def _lines(path: Path) -> list[dict]:
     with path.open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+def read_requests(file: Path) -> list[tuple[Catalog, list[Case]]]:
+    """The catalog of each request of a file with its one case, in order."""
+    found = []
+    for number, row in enumerate(_lines(file)):
+        ids, texts = [d["id"] for d in row["documents"]], [d["text"] for d in row["documents"]]
+        catalog = Catalog(str(number), row["source"], row["kind"], row["licence"], ids, texts)
+        found.append((catalog, [Case(row["query"], frozenset(row["gold"]))]))
+    return found
 
 
 def read_folder(folder: Path) -> list[tuple[Catalog, list[Case]]]:

@@ -1,9 +1,9 @@
-"""Orders of public catalogs by kind: python bench/hints/measure.py FOLDER [--forms FOLDER]
+"""Orders of public catalogs by kind: python bench/hints/measure.py DATA [--forms FOLDER]
 
-FOLDER holds catalogs.jsonl and cases.jsonl (see catalogs.py); --forms what train.py wrote, to set FP32 and INT8 beside
-the table of the package. A *check* inspects one candidate, in order, until one that answers; the ratio divides a case's
-checks by those of its baseline alone. All figures are means over the sources of a kind, each source with equal weight.
-Intervals: 95 %, paired, cases drawn anew within each source. Needs numpy.
+DATA is a folder with catalogs.jsonl and cases.jsonl, or one file of requests (see catalogs.py); --forms what train.py
+wrote, to set FP32 and INT8 beside the table of the package. A *check* inspects one candidate, in order, until one that
+answers; the ratio divides a case's checks by those of its baseline alone. All figures are means over the sources of a
+kind, each source with equal weight. Intervals: 95 %, paired, cases drawn anew within each source. Needs numpy.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from catalogs import Case, Catalog, read_folder
+from catalogs import Case, Catalog, read_folder, read_requests
 from forms import read
 
 from cg.bm25 import BM25Index
@@ -123,17 +123,18 @@ def report(kind: str, sources: list[Columns]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Recall, checks and worst ratios by kind of catalog.")
-    parser.add_argument("data", type=Path, help="a folder with catalogs.jsonl and cases.jsonl")
+    parser.add_argument("data", type=Path, help="a folder with catalogs.jsonl and cases.jsonl, or a file of requests")
     parser.add_argument("--forms", type=Path, help="the folder that train.py wrote to")
     parser.add_argument("--analyzer", default="text", help="of the baseline: plain, text (default) or code")
     flags = parser.parse_args()
     hinting = makers(flags.forms)
-    kinds: dict[str, list[Columns]] = {}
-    for catalog, cases in read_folder(flags.data):
-        if cases:
-            kinds.setdefault(catalog.kind, []).append(columns(catalog, cases, hinting, flags.analyzer))
+    kinds: dict[str, dict[str, Columns]] = {}
+    for catalog, cases in read_folder(flags.data) if flags.data.is_dir() else read_requests(flags.data):
+        source = kinds.setdefault(catalog.kind, {}).setdefault(catalog.source, {})
+        for name, pairs in columns(catalog, cases, hinting, flags.analyzer).items():
+            source.setdefault(name, []).extend(pairs)
     for kind, sources in kinds.items():
-        print("\n".join(report(kind, sources)))
+        print("\n".join(report(kind, [source for source in sources.values() if source])))
 
 
 if __name__ == "__main__":

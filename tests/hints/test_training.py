@@ -122,6 +122,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_file_of_requests_is_a_catalog_each(bench: Any, tmp_path: Path) -> None:
+    documents = [{"id": "a", "text": "one"}, {"id": "b", "text": "two"}]
+    row = {"query": "two", "gold": ["b"], "source": "s", "kind": "tools", "licence": "MIT", "documents": documents}
+    (tmp_path / "small.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row | {"query": "one"}) + "\n", "utf-8")
+    found = bench["catalogs"].read_requests(tmp_path / "small.jsonl")
+    assert [(catalog.ids, catalog.texts) for catalog, _ in found] == [(["a", "b"], ["one", "two"])] * 2
+    assert [case.query for _, [case] in found] == ["two", "one"] and found[0][1][0].gold == {"b"}
+
+
 def test_no_lazy_merge_of_any_hints_costs_more_than_twice_its_baseline(bench: Any, folder: Path) -> None:
     measure = bench["measure"]
     [(catalog, cases)] = bench["catalogs"].read_folder(folder)
