@@ -11,7 +11,7 @@ at. Nothing is sent: the request is printed.
 import json
 from pathlib import Path
 
-from cg.hints.ordering import order
+from cg.hints.ordering import respond
 from cg.hints.request import read_request
 from cg.hints.verify import Answer, CheckMemory, Subject, subjects, verify
 
@@ -43,12 +43,12 @@ def main() -> None:
     request = read_request(CATALOG.read_bytes())
     memory = CheckMemory()  # of this run: the same question about the same text is not asked twice
     print(f"question: {request.query}")
-    outcome = verify(subjects(request, order(request)), covers, budget=BUDGET, memory=memory)
+    outcome = verify(subjects(request, respond(request)), covers, budget=BUDGET, memory=memory)
     print(f"result: {outcome.result} after {outcome.checks} checks")
     if outcome.id is None:
         print("nothing is put into the prompt: absent and incomplete are not the same, and neither is a guess")
         return
-    text = dict(request.documents)[outcome.id]
+    text = next(document.text for document in request.documents if document.id == outcome.id)
     print(json.dumps(request_for(request.query, request.snapshot_id, outcome.id, text), indent=1))
 
 

@@ -191,6 +191,31 @@ def test_hits_are_a_sequence_and_two_buffers():
         docs[0] = 1
 
 
+def test_a_hit_is_found_by_its_document():
+    hits = BM25Index(["a", "b a a", "a a"]).rank("a")
+    assert [hits.docs[hits.index(doc)] for doc in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="document 3 is no hit"):
+        hits.index(3)
+    with pytest.raises(OverflowError):
+        hits.index(-1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shares_of_terms_add_up_to_the_score(seed):
+    """explain: known terms in vocabulary order, whose shares added in that order are the score to the last bit."""
+    rng = random.Random(seed)
+    index = BM25Index([*collection(rng, 300, 40), "naïve w0 w0"])
+    query = " ".join(words_of(rng, 60, 0.5) for _ in range(9)) + " naïve unknown"
+    shares = index.explain(query)
+    assert [term for term, _ in shares] == sorted({term for term, _ in shares}, key=str.encode)
+    scores = [0.0] * index.n_docs
+    for term, hits in shares:
+        assert hits.tolist() == [hit for hit in index.rank(term).tolist() if hit[1] > 0]
+        for doc, share in hits:
+            scores[doc] += share
+    assert scores == index.scores(query).tolist() and ("naïve" in dict(shares)) and index.explain("zz") == []
+
+
 def test_a_slice_of_hits_is_hits():
     hits = BM25Index([f"x {'y ' * i}" for i in range(40)]).rank("x")
     for cut in (slice(3), slice(None), slice(-3, None), slice(30, 2, -3), slice(7, 3), slice(0, 10**30, 2)):

@@ -67,10 +67,10 @@ class Order:
     params, param_names = [16, 256, 4096], ["n_documents"]
 
     def setup(self, n_documents: int) -> None:
-        from cg.hints.ordering import order
+        from cg.hints.ordering import respond
         from cg.hints.request import read_request
 
-        self.read, self.order = read_request, order
+        self.read, self.order = read_request, respond
         self.body = request_of(n_documents)
         self.request = read_request(self.body)
 

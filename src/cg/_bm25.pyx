@@ -18,8 +18,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from cg.kernels.bm25.query cimport (
-    Bm25Answer, Bm25Batch, Bm25Hit, Bm25Plan, bm25_answer_free, bm25_batch_close, bm25_batch_open, bm25_batch_work,
-    bm25_plan_free, bm25_rank, bm25_scores, bm25_search, checked, checked_k, make_plan,
+    Bm25Answer, Bm25Batch, Bm25Hit, Bm25Plan, Bm25Terms, bm25_answer_free, bm25_batch_close, bm25_batch_open,
+    bm25_batch_work, bm25_plan_free, bm25_plan_term, bm25_rank, bm25_scores, bm25_search, bm25_terms_free, checked,
+    checked_k, make_plan, parse,
 )
 from cg.kernels.bm25.store cimport (
     Bm25Header, Store, build_store, close_store, derived_bytes, open_store, sealed_header,
@@ -156,6 +157,14 @@ cdef class Hits:
         if i < 0 or i >= self.n:
             raise IndexError(f"hit {at} of {self.n}")
         return self.doc[i], self.score[i]
+
+    def index(self, uint32_t doc):
+        """Number of the hit that is this document, from 0; raises ValueError if there is none."""
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            if self.doc[i] == doc:
+                return i
+        raise ValueError(f"document {doc} is no hit")
 
     def tolist(self):
         """A list of (document, score) tuples; a document is its position in the texts of the index."""
@@ -319,21 +328,30 @@ A BM25 index over texts, immutable: any number of threads may query it at once. 
         """
         cdef uint64_t wanted = checked_k(k)
         cdef Bm25Plan plan
-        cdef Bm25Answer answer
-        cdef bint ok
         make_plan(&self.store.ix, query, &plan)
-        if plan.work < RELEASE_WORK:
-            ok = bm25_search(&self.store.ix, &plan, wanted, &answer)
-        else:
-            with nogil:
-                ok = bm25_search(&self.store.ix, &plan, wanted, &answer)
-        bm25_plan_free(&plan)
+        return answer_of(self, &plan, wanted)
+
+    def explain(self, str query not None):
+        """What each term gives: (term, Hits of the documents that have it), for the known terms in vocabulary order.
+
+        A document's score is the sum of its shares, added in that order.
+        """
+        cdef Bm25Terms terms
+        cdef Bm25Plan plan
+        cdef const uint32_t *offset = self.store.ix.term_offset
+        cdef size_t i
+        cdef list out = []
+        cdef bint ok = parse(&self.store.ix, query, &terms)
         try:
             if not ok:
-                raise MemoryError(f"{k} hits")
-            return hits_of(answer.hit, answer.n)
+                raise MemoryError("terms of a query")
+            for i in range(terms.n):
+                term = <bytes>(<char *>self.store.ix.term_bytes)[offset[terms.term[i]]:offset[terms.term[i] + 1]]
+                bm25_plan_term(&self.store.ix, terms.term[i], &plan)
+                out.append((term.decode("utf-8", "surrogatepass"), answer_of(self, &plan, self.store.ix.n_docs)))
         finally:
-            bm25_answer_free(&answer)
+            bm25_terms_free(&terms)
+        return out
 
     def rank(self, str query not None):
         """All documents as Hits: score descending, then position ascending; those without a match have score 0."""
@@ -423,6 +441,24 @@ A BM25 index over texts, immutable: any number of threads may query it at once. 
 def _open_at_once(path, flags):
     """An opener that does not wait for somebody to write into a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+cdef Hits answer_of(BM25Index index, Bm25Plan *plan, uint64_t k):
+    """The best k documents of a plan, which is freed."""
+    cdef Bm25Answer answer
+    cdef bint ok
+    if plan.work < RELEASE_WORK:
+        ok = bm25_search(&index.store.ix, plan, k, &answer)
+    else:
+        with nogil:
+            ok = bm25_search(&index.store.ix, plan, k, &answer)
+    bm25_plan_free(plan)
+    try:
+        if not ok:
+            raise MemoryError(f"{k} hits")
+        return hits_of(answer.hit, answer.n)
+    finally:
+        bm25_answer_free(&answer)
 
 
 cdef _View image_of(BM25Index index):

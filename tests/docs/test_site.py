@@ -78,8 +78,8 @@ def test_the_api_reference_names_only_modules_that_are_there_or_to_come() -> Non
 
 def test_compiled_code_has_the_signatures_of_its_stub() -> None:
     """With types and defaults, without self."""
-    assert docstrings.stub("cg._bm25")["BM25Index.search"] == ("(query: str, k: int)", "Hits")
-    assert docstrings.stub("cg._bm25")["BM25Index"][0].startswith("(texts: Iterable[str], *, k1: ")
+    assert docstrings.stub("cg._bm25")["BM25Index.search"] == ("(query: str, k: SupportsIndex)", "Hits")
+    assert docstrings.stub("cg._bm25")["BM25Index"][0].startswith("(texts: Iterable[str], *, analyzer: ")
 
 
 def test_a_docstring_s_stars_and_bars_are_no_markup_outside_of_code() -> None:

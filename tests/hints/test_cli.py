@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import cg
 from cg.hints import cli
 from cg.hints.refusal import Code
 
@@ -37,9 +38,84 @@ def test_the_example_puts_the_hint_first_and_the_lexical_best_second(cg_hints: A
     assert sorted(c["id"] for c in candidates) == sorted(d["id"] for d in json.loads(body)["documents"])
 
 
-def test_first_baseline_keeps_the_lexical_best_first(cg_hints: Any, valid: dict[str, Any]) -> None:
-    candidates = json.loads(cg_hints("--first", "baseline", stdin=valid).stdout)["candidates"]
-    assert [c["id"] for c in candidates] == ["payments", "cache", "search"]
+@pytest.mark.parametrize(
+    ("arguments", "ids"),
+    [
+        ([], ["cache", "payments", "search"]),
+        (["--bound", "1"], ["payments", "search", "cache"]),
+        (["--bound", "3"], ["cache", "search", "payments"]),
+        (["--merge", "strict"], ["cache", "payments", "search"]),
+        (["--merge", "strict", "--first", "baseline"], ["payments", "cache", "search"]),
+    ],
+    ids=" ".join,
+)
+def test_the_command_line_says_how_hints_are_mixed_in(
+    cg_hints: Any, valid: dict[str, Any], arguments: list[str], ids: list[str]
+) -> None:
+    valid["hints"]["ids"] = ["cache", "search"]
+    candidates = json.loads(cg_hints(*arguments, stdin=valid).stdout)["candidates"]
+    assert [c["id"] for c in candidates] == ids
+
+
+def test_the_analyser_is_text_unless_another_is_asked_for(cg_hints: Any) -> None:
+    documents = [{"id": "a", "text": "cards"}, {"id": "b", "text": "get_user_names"}]
+    body = {"snapshot_id": "", "query": "the user name", "documents": documents}
+    best = {}
+    for flags in ([], ["--analyzer", "text"], ["--analyzer", "code"], ["--analyzer", "plain"]):
+        best[" ".join(flags)] = json.loads(cg_hints(*flags, stdin=body).stdout)["candidates"][0]
+    assert best[""] == best["--analyzer text"] and [c["id"] for c in best.values()] == ["b", "b", "b", "a"]
+    assert best["--analyzer code"]["bm25_score"] < best[""]["bm25_score"] and not best["--analyzer plain"]["bm25_score"]
+
+
+def test_a_limit_cuts_the_answer_and_not_the_order(cg_hints: Any, valid: dict[str, Any]) -> None:
+    whole = json.loads(cg_hints(stdin=valid).stdout)["candidates"]
+    for flags, body, count in [
+        (["--limit", "2"], valid, 2),
+        ([], valid | {"limit": 2}, 2),
+        (["--limit", "1"], valid | {"limit": 2}, 2),
+        (["--limit", "99999999999999999999"], valid, 3),
+        ([], valid | {"limit": 10**40}, 3),
+        ([], valid | {"limit": None}, 3),
+    ]:
+        assert json.loads(cg_hints(*flags, stdin=body).stdout)["candidates"] == whole[:count]
+
+
+def test_a_name_is_searched_and_an_id_is_not(cg_hints: Any) -> None:
+    documents = [{"id": "refund", "text": "x y"}, {"id": "b", "text": "x y", "name": "refundOrder"}]
+    body = {"snapshot_id": "", "query": "refund", "documents": documents}
+    best, other = json.loads(cg_hints(stdin=body).stdout)["candidates"]
+    assert best["id"] == "b" and best["bm25_score"] > 0 == other["bm25_score"]
+    assert json.loads(cg_hints("--analyzer", "code", stdin=body).stdout)["candidates"][0]["bm25_score"] > 0
+
+
+def test_explain_says_what_each_term_gave(cg_hints: Any, valid: dict[str, Any]) -> None:
+    candidates = json.loads(cg_hints("--explain", stdin=valid).stdout)["candidates"]
+    payments = candidates[1]
+    assert list(payments["terms"]) == ["card", "payment"] and sum(payments["terms"].values()) == payments["bm25_score"]
+    assert [c["terms"] for c in candidates if c is not payments] == [{}, {}]
+    assert b"  card 0." in cg_hints("--explain", "--table", stdin=valid).stdout
+
+
+def test_the_version_is_printed(cg_hints: Any) -> None:
+    result = cg_hints("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"cg-hints {cg.__version__}\n".encode(), b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "words"),
+    [
+        (["request.json"], b"", "cg-hints < request.json"),
+        (["request.json"], b"", "cg-hints --query WORDS request.json"),
+        ([], b"", "standard input is empty"),
+        ([], b" \n", "standard input is empty"),
+        (["--first", "baseline"], b"", "--first goes with --merge strict"),
+        (["--query", "x", "no/such/file"], b"", "cannot be read: No such file"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_do_instead(
+    cg_hints: Any, arguments: list[str], stdin: bytes, words: str
+) -> None:
+    assert words in error_of(cg_hints(*arguments, stdin=stdin))["message"]
 
 
 def test_text_comes_out_as_it_went_in(cg_hints: Any, valid: dict[str, Any]) -> None:
@@ -66,6 +142,20 @@ def test_a_refusal_is_one_line_on_stderr(cg_hints: Any, body: bytes, code: str) 
         ["--nonsense"],
         ["request.json"],
         ["--first", "both"],
+        ["--first", "baseline"],
+        ["--merge", "strict", "--bound", "2"],
+        ["--bound", "0.9"],
+        ["--bound", "9"],
+        ["--bound", "nan"],
+        ["--merge", "loose"],
+        ["--analyzer", "english"],
+        ["--limit", "0"],
+        ["--fields", "id=a"],
+        ["--query", "x", "--lines"],
+        ["--query", "x", "--fields", "id"],
+        ["--query", "x", "--fields", "title=a"],
+        ["--query", "x", "--fields", "text=a+"],
+        ["--verify", "true", "--explain"],
         ["--line"],
         ["--lines", "--table"],
         ["--budget", "3"],

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cg.hints.command import CommandCheck
-from cg.hints.verify import Answer, Subject
+from cg.hints.shell.command import CommandCheck
+from cg.hints.verify import Answer, Failure, Subject
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="process groups of POSIX")
 SUBJECT: Subject = {
@@ -38,16 +38,16 @@ def asks_for(id: str, log: Path) -> str:
 
 @pytest.mark.parametrize(
     ("status", "answer"),
-    [(0, Answer.FOUND), (1, Answer.NOT_THIS), (2, Answer.FAILED), (127, Answer.FAILED)],
+    [(0, Answer.FOUND), (1, Answer.NOT_THIS), (2, Failure("exit status 2")), (127, Failure("exit status 127"))],
 )
-def test_the_exit_status_is_the_answer(status: int, answer: Answer) -> None:
+def test_the_exit_status_is_the_answer(status: int, answer: Answer | Failure) -> None:
     """A check may answer without reading its input, however large."""
-    assert CommandCheck(python(f"import sys; sys.exit({status})"), 30)(SUBJECT) is answer
+    assert CommandCheck(python(f"import sys; sys.exit({status})"), 30)(SUBJECT) == answer
 
 
 @POSIX
 def test_a_check_that_dies_of_a_signal_has_failed() -> None:
-    assert CommandCheck(python("import os; os.kill(os.getpid(), 9)"), 30)(SUBJECT) is Answer.FAILED
+    assert CommandCheck(python("import os; os.kill(os.getpid(), 9)"), 30)(SUBJECT) == Failure("signal 9")
 
 
 def test_no_shell_reads_the_command(tmp_path: Path) -> None:
@@ -63,7 +63,12 @@ def test_no_shell_reads_the_command(tmp_path: Path) -> None:
         ("payments", [], {"result": "found", "id": "payments", "checks": 2}, 0),
         ("nothing", [], {"result": "absent", "id": None, "checks": 3}, 3),
         ("nothing", ["--budget", "3"], {"result": "absent", "id": None, "checks": 3}, 3),
-        ("search", ["--budget", "2"], {"result": "incomplete", "id": None, "checks": 2}, 4),
+        (
+            "search",
+            ["--budget", "2"],
+            {"result": "incomplete", "id": None, "checks": 2, "reason": "budget", "at": "search"},
+            4,
+        ),
     ],
 )
 def test_the_exit_code_tells_the_outcome(
@@ -88,7 +93,21 @@ def test_a_check_is_given_one_json_object(cg_hints: Any, valid: Any, tmp_path: P
 
 def test_a_broken_check_is_incomplete(cg_hints: Any, valid: Any) -> None:
     result = cg_hints("--verify", python("raise SystemExit(5)"), stdin=valid)
-    assert (result.returncode, json.loads(result.stdout)["result"]) == (4, "incomplete")
+    want = {"result": "incomplete", "id": None, "checks": 1, "reason": "exit status 5", "at": "cache"}
+    assert (result.returncode, json.loads(result.stdout)) == (4, want)
+
+
+def test_a_limit_never_makes_an_absence(cg_hints: Any, valid: Any, tmp_path: Path) -> None:
+    """`limit` cuts what is printed; "absent" is still said only after every document was checked."""
+    result = cg_hints("--verify", asks_for("nothing", tmp_path / "log"), "--limit", "1", stdin=valid | {"limit": 1})
+    assert json.loads(result.stdout) == {"result": "absent", "id": None, "checks": 3}
+
+
+def test_a_check_is_given_the_name(cg_hints: Any, valid: Any, tmp_path: Path) -> None:
+    for document in valid["documents"]:
+        document["name"] = f"the {document['id']}"
+    command = python("import json, sys; sys.exit(json.load(sys.stdin)['name'] != 'the search')")
+    assert json.loads(cg_hints("--verify", command, stdin=valid).stdout)["id"] == "search"
 
 
 def test_a_refused_request_is_not_checked(cg_hints: Any, valid: Any, tmp_path: Path) -> None:
@@ -135,7 +154,7 @@ LINGERS = (
 @POSIX
 def test_a_timeout_ends_the_check_and_all_that_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    assert CommandCheck(python(LINGERS, str(pids)), 3)(SUBJECT) is Answer.FAILED
+    assert CommandCheck(python(LINGERS, str(pids)), 3)(SUBJECT) == Failure("timeout")
     assert all(has_ended(int(pid)) for pid in pids.read_text().split())
 
 
@@ -149,7 +168,7 @@ LEAVES = (
 
 @POSIX
 @pytest.mark.parametrize(("status", "answer"), [(0, Answer.FOUND), (1, Answer.NOT_THIS)])
-def test_an_answer_ends_all_that_the_check_started(tmp_path: Path, status: int, answer: Answer) -> None:
+def test_an_answer_ends_all_that_the_check_started(tmp_path: Path, status: int, answer: Answer | Failure) -> None:
     """What a check leaves behind neither lives on nor delays the answer, though it holds an unread input open."""
     pid = tmp_path / "pid"
     assert CommandCheck(python(LEAVES, str(pid), str(status)), 30)(SUBJECT) is answer

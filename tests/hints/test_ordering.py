@@ -8,18 +8,19 @@ from hypothesis import given
 from hypothesis.strategies import data, lists, sampled_from
 
 from cg.bm25 import BM25Index
-from cg.hints.combine import interleave
-from cg.hints.ordering import order
-from cg.hints.request import Document, Hints, Request, read_request
+from cg.hints.catalog import Catalog, Document, Merge
+from cg.hints.combine import interleave, merge
+from cg.hints.ordering import respond
+from cg.hints.request import Hints, Request, read_request
 
 WORDS = ["card", "payment", "cache", "검색", "결제", ""]
 
 
 def test_the_response_has_the_contracts_form(valid: dict[str, Any]) -> None:
-    response = order(read_request(json.dumps(valid).encode()))
+    response = respond(read_request(json.dumps(valid).encode()))
     assert list(response) == ["snapshot_id", "query", "candidates"]
     assert (response["snapshot_id"], response["query"]) == ("s1", "card payment")
-    score = BM25Index([d["text"] for d in valid["documents"]]).rank("card payment")
+    score = BM25Index([d["text"] for d in valid["documents"]], analyzer="text").rank("card payment")
     best = list(score)[0]
     assert best[1] > 0
     assert response["candidates"] == [
@@ -31,7 +32,7 @@ def test_the_response_has_the_contracts_form(valid: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("first", "ids"), [("hints", ["cache", "payments"]), ("baseline", ["payments", "cache"])])
 def test_first_says_which_list_opens_each_round(valid: dict[str, Any], first: Any, ids: list[str]) -> None:
-    response = order(read_request(json.dumps(valid).encode()), first)
+    response = respond(read_request(json.dumps(valid).encode()), Merge(None, first))
     assert [candidate["id"] for candidate in response["candidates"]][:2] == ids
 
 
@@ -40,7 +41,14 @@ def test_every_document_is_out_once_whatever_the_hints(draw: Any, texts: list[st
     ids = [f"d{i}" for i in range(len(texts))]
     hints = draw.draw(lists(sampled_from(ids), unique=True))
     documents = tuple(map(Document, ids, texts))
-    response = order(Request("s", "card 결제", documents, Hints("s", "card 결제", tuple(hints))))
+    mix = draw.draw(
+        sampled_from([Merge(2.0, "hints"), Merge(1.5, "hints"), Merge(None, "hints"), Merge(None, "baseline")])
+    )
+    limit = draw.draw(sampled_from([None, 1, 3, 50]))
+    request = Request("s", "card 결제", documents, Hints("s", "card 결제", tuple(hints)))
+    response = respond(request, mix)
+    page = respond(request._replace(limit=limit), mix, Catalog(documents))
+    assert page["candidates"] == response["candidates"][:limit]
     candidates = response["candidates"]
     assert sorted(candidate["id"] for candidate in candidates) == sorted(ids)
     assert [candidate["rank"] for candidate in candidates] == list(range(1, len(ids) + 1))
@@ -48,5 +56,7 @@ def test_every_document_is_out_once_whatever_the_hints(draw: Any, texts: list[st
     assert [(-c["bm25_score"], ids.index(c["id"])) for c in lexical] == sorted(
         (-c["bm25_score"], ids.index(c["id"])) for c in lexical
     )
-    assert [c["id"] for c in candidates] == interleave(hints, [c["id"] for c in lexical])
+    baseline = [c["id"] for c in lexical]
+    want = interleave(hints, baseline, mix.first) if mix.bound is None else merge(hints, baseline, mix.bound)
+    assert [c["id"] for c in candidates] == want
     assert json.loads(json.dumps(response)) == response

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from cg.hints import reading
-from cg.hints.reading import read_body, read_lines
 from cg.hints.refusal import Code, Refusal
+from cg.hints.shell import reading
+from cg.hints.shell.reading import read_body, read_lines
 
 
 @pytest.fixture(autouse=True)

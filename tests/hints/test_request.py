@@ -32,7 +32,7 @@ def request_of(count: int, text: str = "") -> dict[str, Any]:
 def test_a_request_is_read_whole(valid: dict[str, Any]) -> None:
     request = read_request(json.dumps(valid, indent=2).encode())
     assert request.snapshot_id == "s1" and request.query == "card payment"
-    assert [document._asdict() for document in request.documents] == valid["documents"]
+    assert [document._asdict() for document in request.documents] == [d | {"name": ""} for d in valid["documents"]]
     assert request.hints is not None and request.hints.ids == ("cache",)
 
 
@@ -93,6 +93,14 @@ BODY = b'{"snapshot_id":"s","query":"q","documents":[{"id":"a","text":"t"}]%s}'
         (b'{"documents":[{"id":"a","text":"t","title":"x"}]}', "unknown_field", "documents[0].title"),
         (BODY % b',"hints":{"scores":[]}', "unknown_field", "hints.scores"),
         (BODY % b',"hints":[]', "wrong_type", "hints"),
+        *[
+            (BODY % (b',"limit":' + limit), "wrong_type", "limit")
+            for limit in (b"0", b"-1", b"1.0", b"1e3", b'"1"', b"true", b"[]", b"01")
+        ],
+        (BODY % b',"limit":', "invalid_json", "limit"),
+        (BODY % b',"limit":1x', "invalid_json", ""),
+        (BODY % b',"limit":1,"limit":1', "duplicate_key", "limit"),
+        (b'{"documents":[{"id":"a","text":"t","name":null}]}', "wrong_type", "documents[0].name"),
         (BODY % b',"hints":false', "wrong_type", "hints"),
         (BODY % b',"hints":{}', "missing_field", "hints.snapshot_id"),
         (BODY % b',"hints":{"snapshot_id":"s","query":"q"}', "missing_field", "hints.ids"),
@@ -134,6 +142,9 @@ def test_2_mib_of_text_is_accepted_and_one_byte_more_refused() -> None:
     edge["documents"].append({"id": "last", "text": "xx"})
     assert sum(len(d["text"].encode()) for d in edge["documents"]) == limits.MAX_TEXT_BYTES == 2 * 1024 * 1024
     assert accepted(edge)
+    edge["documents"][-1]["name"] = "x"
+    assert refused(edge) == ("text_too_large", "documents[2].text")
+    del edge["documents"][-1]["name"]
     edge["documents"].append({"id": "more", "text": "x"})
     assert refused(edge) == ("text_too_large", "documents[3].text")
 
@@ -186,5 +197,6 @@ def test_any_text_survives_the_round_trip(snapshot: str, query: str, documents: 
     body |= {"hints": fields | {"ids": list(documents)}}
     for ascii_only in (True, False):
         request = read_request(json.dumps(body, ensure_ascii=ascii_only).encode())
-        assert (request.snapshot_id, request.query, dict(request.documents)) == (snapshot, query, documents)
+        read = {document.id: document.text for document in request.documents}
+        assert (request.snapshot_id, request.query, read) == (snapshot, query, documents)
         assert request.hints is not None and list(request.hints.ids) == list(documents)

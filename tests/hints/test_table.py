@@ -2,13 +2,13 @@
 
 import pytest
 
-from cg.hints.ordering import order
+from cg.hints.ordering import respond
 from cg.hints.request import Document, Request
-from cg.hints.table import table
+from cg.hints.shell.table import table
 
 
 def lines(*ids: str) -> list[str]:
-    return table(order(Request("s", "q", tuple(Document(id, "") for id in ids), None))).splitlines()
+    return table(respond(Request("s", "q", tuple(Document(id, "") for id in ids), None))).splitlines()
 
 
 def test_one_line_a_candidate_under_a_heading() -> None:

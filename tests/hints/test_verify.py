@@ -4,25 +4,26 @@ from typing import Any
 
 import pytest
 
-from cg.hints.ordering import order
-from cg.hints.request import Document, Request
-from cg.hints.verify import Answer, CheckMemory, Outcome, Subject, subjects, verify
+from cg.hints.catalog import Document
+from cg.hints.ordering import respond
+from cg.hints.request import Request
+from cg.hints.verify import Answer, CheckMemory, Failure, Outcome, Subject, subjects, verify
 
 REQUEST = Request("s", "q", tuple(Document(id, f"text {id}") for id in "abcd"), None)
 
 
 def candidates(request: Request = REQUEST) -> list[Subject]:
-    return list(subjects(request, order(request)))
+    return list(subjects(request, respond(request)))
 
 
 class Scripted:
     """A check that answers by id and notes what it was asked."""
 
-    def __init__(self, **answers: Answer) -> None:
+    def __init__(self, **answers: Answer | Failure) -> None:
         self.answers = answers
         self.asked: list[str] = []
 
-    def __call__(self, subject: Subject) -> Answer:
+    def __call__(self, subject: Subject) -> Answer | Failure:
         self.asked.append(subject["id"])
         return self.answers.get(subject["id"], Answer.NOT_THIS)
 
@@ -32,12 +33,12 @@ class Scripted:
     [
         ({"b": Answer.FOUND}, None, Outcome("found", "b", 2)),
         ({"d": Answer.FOUND}, 4, Outcome("found", "d", 4)),
-        ({"d": Answer.FOUND}, 3, Outcome("incomplete", None, 3)),
+        ({"d": Answer.FOUND}, 3, Outcome("incomplete", None, 3, "budget", "d")),
         ({}, None, Outcome("absent", None, 4)),
         ({}, 4, Outcome("absent", None, 4)),
-        ({}, 3, Outcome("incomplete", None, 3)),
-        ({"b": Answer.FAILED, "c": Answer.FOUND}, None, Outcome("incomplete", None, 2)),
-        ({"d": Answer.FAILED}, None, Outcome("incomplete", None, 4)),
+        ({}, 3, Outcome("incomplete", None, 3, "budget", "d")),
+        ({"b": Failure("timeout"), "c": Answer.FOUND}, None, Outcome("incomplete", None, 2, "timeout", "b")),
+        ({"d": Failure("signal 9")}, None, Outcome("incomplete", None, 4, "signal 9", "d")),
     ],
 )
 def test_the_outcome_claims_only_what_was_checked(answers: Any, budget: int | None, outcome: Outcome) -> None:
@@ -53,8 +54,8 @@ def test_a_check_is_told_everything_about_its_candidate() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("answer", list(Answer))
-def test_a_check_is_not_made_twice_in_one_run(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [*Answer, Failure("exit status 2")])
+def test_a_check_is_not_made_twice_in_one_run(answer: Answer | Failure) -> None:
     """Its answer, a failure too, is remembered by snapshot, query and id, and costs no budget."""
     memory, check = CheckMemory(), Scripted(a=answer)
     first = verify(candidates()[:1], check, 1, memory)

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from cg.gateway import cli as proxy
-from cg.hints import arguments as hints
+from cg.hints.shell import arguments as hints
 from cg.replay import cli as replay
 from cg.sweep import cli as sweep
 from docsite.configuration import code, table

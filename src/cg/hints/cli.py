@@ -9,20 +9,21 @@ import json
 import os
 import sys
 
-from cg.hints.catalog import CatalogCache, build_catalog
-from cg.hints.flags import Flags
+from cg.hints.cache import CatalogCache
+from cg.hints.catalog import Catalog
 from cg.hints.limits import DEFAULT_TIMEOUT_S
-from cg.hints.ordering import order
-from cg.hints.reading import read_body, read_lines
+from cg.hints.ordering import respond
 from cg.hints.refusal import Code, Refusal
 from cg.hints.request import read_request
+from cg.hints.shell.flags import Flags
+from cg.hints.shell.reading import read_body, read_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import BinaryIO, TextIO
 
-    from cg.hints.catalog import Catalog
+    from cg.hints.ordering import Response
     from cg.hints.request import Request
     from cg.hints.verify import Outcome
 
@@ -50,7 +51,7 @@ def _stdin() -> BinaryIO:
 def _flags(arguments: list[str]) -> Flags:
     if not arguments:
         return Flags()  # the common case does without argparse, which costs as much as the rest of the command
-    from cg.hints.arguments import parse_arguments
+    from cg.hints.shell.arguments import parse_arguments
 
     return parse_arguments(arguments)
 
@@ -59,7 +60,7 @@ def _verifier(command: str, flags: Flags) -> Verifier:
     """A function that checks the candidates of one request; what it remembers lasts as long as it does."""
     import signal
 
-    from cg.hints.command import CommandCheck
+    from cg.hints.shell.command import CommandCheck
     from cg.hints.verify import CheckMemory, subjects, verify
 
     timeout_s = DEFAULT_TIMEOUT_S if flags.timeout is None else flags.timeout
@@ -68,22 +69,44 @@ def _verifier(command: str, flags: Flags) -> Verifier:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
     def run(request: Request, catalog: Catalog) -> Outcome:
-        return verify(subjects(request, order(request, flags.first, catalog)), check, flags.budget, memory)
+        everything = respond(request._replace(limit=None), flags.mix, catalog)  # "absent" is said of all of them
+        return verify(subjects(request, everything), check, flags.budget, memory)
 
     return run
 
 
+def _respond(request: Request, catalog: Catalog, flags: Flags) -> Response:
+    if request.limit is None and flags.limit is not None:
+        request = request._replace(limit=flags.limit)
+    return respond(request, flags.mix, catalog, flags.explain)
+
+
+def _the_request(flags: Flags) -> Request:
+    """The one request of a run: that on standard input, or the one that the command line asks of files."""
+    if flags.query is not None:
+        from cg.hints.shell.files import request_of_files
+
+        return request_of_files(flags.query, flags.files, flags.fields, flags.limit, _stdin)
+    body = read_body(_stdin())
+    if not body.strip():
+        raise Refusal(
+            Code.INVALID_JSON, "standard input is empty: a JSON request is read from it (see cg-hints --help)"
+        )
+    return read_request(body)
+
+
 def _answer_one(flags: Flags, out: BinaryIO) -> int:
-    """Answer the one request on stdin; returns the exit code."""
+    """Answer the one request of this run; returns the exit code."""
     verifier = _verifier(flags.verify, flags) if flags.verify is not None else None
-    request = read_request(read_body(_stdin()))
+    request = _the_request(flags)
+    catalog = Catalog(request.documents, analyzer=flags.analyzer)
     if verifier is not None:
-        outcome = verifier(request, build_catalog(request.documents))
+        outcome = verifier(request, catalog)
         _write(out, _line(outcome.to_dict()))
         return _EXIT_OF_RESULT[outcome.result]
-    response = order(request, flags.first)
+    response = _respond(request, catalog, flags)
     if flags.table:
-        from cg.hints.table import table
+        from cg.hints.shell.table import table
 
         _write(out, table(response).encode("utf-8"))
     else:
@@ -94,12 +117,12 @@ def _answer_one(flags: Flags, out: BinaryIO) -> int:
 def _answer_lines(flags: Flags, out: BinaryIO) -> int:
     """Answer each line of stdin before the next is read; returns the exit code."""
     verifier = _verifier(flags.verify, flags) if flags.verify is not None else None
-    cache = CatalogCache()
+    cache = CatalogCache(flags.analyzer)
 
     def answer(line: bytes) -> Mapping[str, object]:
-        request = read_request(line)
-        catalog = cache.get(request.snapshot_id, request.documents)
-        return order(request, flags.first, catalog) if verifier is None else verifier(request, catalog).to_dict()
+        request = read_request(line, cache.read_before)
+        catalog = cache.get(request.snapshot_id, request.documents, request.written)
+        return _respond(request, catalog, flags) if verifier is None else verifier(request, catalog).to_dict()
 
     for line in read_lines(_stdin()):
         try:

@@ -16,7 +16,9 @@ else:
         """Turns the body of a class into a named tuple with the annotated names as fields."""
 
         def __new__(kind, name, bases, body):  # noqa: B902
-            fields = namedtuple(name, body.pop("__annotations__", ()), module=body["__module__"])
+            names = body.pop("__annotations__", ())
+            defaults = [body.pop(field) for field in names if field in body]
+            fields = namedtuple(name, names, defaults=defaults, module=body["__module__"])
             return type(name, (fields,), {"__slots__": (), **body})
 
     Record = type.__new__(_RecordType, "Record", (), {})

@@ -2,33 +2,34 @@
 
 A general JSON parser would build the whole value first: 16 MiB of `[[],[],...` become half a gigabyte of lists, deep
 nesting meets the recursion limit, long numbers the digit limit, and a repeated key is gone before it can be named.
-No number, boolean or free nesting is valid anywhere in a request, so this reader descends only where the contract
+No boolean or free nesting is valid anywhere in a request, and one number, so this reader descends only where the contract
 allows it and refuses at the first character that cannot belong: memory stays near the size of the request and every
 refusal knows its path. Strings are decoded by the standard library's own scanner.
 """
 
 from __future__ import annotations
 
+import re
 from json.decoder import WHITESPACE, JSONDecodeError, scanstring  # type: ignore[attr-defined]
 
+from cg.hints.catalog import Document
 from cg.hints.limits import MAX_DOCUMENTS, MAX_QUERY_BYTES, MAX_REQUEST_BYTES, MAX_TEXT_BYTES
 from cg.hints.record import Record
 from cg.hints.refusal import Code, Refusal, field_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any, NoReturn
+
+    from cg.hints.catalog import Catalog
+
+    ReadBefore = Callable[[str, int], tuple[Catalog, str] | None]
 
 _KINDS = {'"': "a string", "{": "an object", "[": "an array", "t": "true", "f": "false", "n": "null"}
 _NUMBER_STARTS = frozenset("-0123456789")
-
-
-class Document(Record):
-    """One entry of the catalog: an opaque id and the text that is searched."""
-
-    id: str
-    text: str
+_WHOLE = re.compile(r"[1-9][0-9]*(?![0-9.eE])")
+_MOST_DIGITS = 9  # of a limit; no catalog has as many documents
 
 
 class Hints(Record):
@@ -46,10 +47,12 @@ class Request(Record):
     query: str
     documents: tuple[Document, ...]
     hints: Hints | None
+    limit: int | None = None  # candidates in the answer; None: all
+    written: str = ""  # the JSON of the documents, if it is asked for
 
 
-def read_request(body: bytes) -> Request:
-    """The request that `body` (UTF-8 JSON) holds.
+def read_request(body: bytes, read_before: ReadBefore | None = None) -> Request:
+    """The request that `body` (UTF-8 JSON) holds; documents that `read_before` knows by their JSON are not read again.
 
     Raises Refusal for the first fault in reading order; faults between fields come after all faults inside them.
     """
@@ -61,19 +64,19 @@ def read_request(body: bytes) -> Request:
         raise Refusal(Code.INVALID_UTF8, f"byte {fault.start} is not valid UTF-8: {fault.reason}") from None
     if text.startswith("\ufeff"):
         raise Refusal(Code.INVALID_JSON, "the request starts with a byte order mark")
-    request = _Reader(text).request()
+    reader = _Reader(text, read_before)
+    request = reader.request()
     if request.hints is not None:
-        _check_hints(request, request.hints)
+        _check_hints(request, request.hints, reader.ids)
     return request
 
 
-def _check_hints(request: Request, hints: Hints) -> None:
+def _check_hints(request: Request, hints: Hints, known: Container[str]) -> None:
     """Refuse hints that were made for something else or that name what is not in the catalog."""
     if hints.snapshot_id != request.snapshot_id:
         raise Refusal(Code.SNAPSHOT_MISMATCH, "the hints were made for another snapshot", "hints.snapshot_id")
     if hints.query != request.query:
         raise Refusal(Code.QUERY_MISMATCH, "the hints were made for another query", "hints.query")
-    known = {document.id for document in request.documents}
     for position, hint in enumerate(hints.ids):
         if hint not in known:
             raise Refusal(Code.UNKNOWN_HINT, "no document has this id", f"hints.ids[{position}]")
@@ -82,19 +85,35 @@ def _check_hints(request: Request, hints: Hints) -> None:
 class _Reader:
     """A position in the text; every method reads one value of the contract at `path` and leaves the position past it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, read_before: ReadBefore | None) -> None:
         self._text = text
         self._at = 0
+        self._read_before = read_before
+        self._written = ""
+        self.ids: dict[str, int] = {}  # of the documents, each with its position
 
     def request(self) -> Request:
         fields = self._object(
             "",
-            {"snapshot_id": self._string, "query": self._query, "documents": self._documents, "hints": self._hints},
-            optional="hints",
+            {
+                "snapshot_id": self._string,
+                "query": self._query,
+                "documents": self._documents,
+                "hints": self._hints,
+                "limit": self._limit,
+            },
+            optional=("hints", "limit"),
         )
         if self._peek():
             self._invalid("", "more text follows the request")
-        return Request(fields["snapshot_id"], fields["query"], fields["documents"], fields.get("hints"))
+        return Request(
+            fields["snapshot_id"],
+            fields["query"],
+            fields["documents"],
+            fields.get("hints"),
+            fields.get("limit"),
+            self._written,
+        )
 
     def _query(self, path: str) -> str:
         query = self._string(path)
@@ -105,20 +124,34 @@ class _Reader:
         return query
 
     def _documents(self, path: str) -> tuple[Document, ...]:
+        if self._read_before is None:
+            return self._new_documents(path)
+        self._peek()
+        start, known = self._at, self._read_before(self._text, self._at)
+        if known is None:
+            documents = self._new_documents(path)
+            self._written = self._text[start : self._at]
+            return documents
+        catalog, self._written = known
+        self._at += len(self._written)  # an array ends where its bracket closes, whatever follows
+        self.ids = catalog.position
+        return catalog.documents
+
+    def _new_documents(self, path: str) -> tuple[Document, ...]:
         documents: list[Document] = []
-        first_position: dict[str, int] = {}
         text_bytes = 0
 
         def item(here: str) -> None:
             nonlocal text_bytes
             if len(documents) == MAX_DOCUMENTS:
                 raise Refusal(Code.TOO_MANY_DOCUMENTS, f"there are more than {MAX_DOCUMENTS} documents", here)
-            fields = self._object(here, {"id": self._string, "text": self._string})
-            document = Document(fields["id"], fields["text"])
-            earlier = first_position.setdefault(document.id, len(documents))
+            readers: dict[str, Callable[[str], Any]] = {"id": self._string, "text": self._string, "name": self._string}
+            fields = self._object(here, readers, optional=("name",))
+            document = Document(fields["id"], fields["text"], fields.get("name", ""))
+            earlier = self.ids.setdefault(document.id, len(documents))
             if earlier != len(documents):
                 raise Refusal(Code.REPEATED_ID, f"documents[{earlier}] has the same id", f"{here}.id")
-            text_bytes += len(document.text.encode("utf-8"))
+            text_bytes += len(document.text.encode("utf-8")) + len(document.name.encode("utf-8"))
             if text_bytes > MAX_TEXT_BYTES:
                 message = f"the texts so far have {text_bytes} bytes of UTF-8, the limit is {MAX_TEXT_BYTES}"
                 raise Refusal(Code.TEXT_TOO_LARGE, message, f"{here}.text")
@@ -129,9 +162,24 @@ class _Reader:
             raise Refusal(Code.NO_DOCUMENTS, "there is no document to order", path)
         return tuple(documents)
 
+    def _null(self) -> bool:
+        """Whether null stands here; it is passed over."""
+        is_null = self._peek() == "n" and self._text.startswith("null", self._at)
+        self._at += 4 * is_null
+        return is_null
+
+    def _limit(self, path: str) -> int | None:
+        if self._null():
+            return None
+        self._peek()
+        match = _WHOLE.match(self._text, self._at)
+        if match is None:
+            self._wrong_type("a whole number from 1 on", path)
+        self._at = match.end()
+        return int(match[0]) if len(match[0]) <= _MOST_DIGITS else None
+
     def _hints(self, path: str) -> Hints | None:
-        if self._peek() == "n" and self._text.startswith("null", self._at):
-            self._at += 4
+        if self._null():
             return None
         fields = self._object(path, {"snapshot_id": self._string, "query": self._query, "ids": self._hint_ids})
         return Hints(fields["snapshot_id"], fields["query"], fields["ids"])
@@ -150,8 +198,10 @@ class _Reader:
         self._array(path, item)
         return tuple(first_position)
 
-    def _object(self, path: str, readers: dict[str, Callable[[str], Any]], optional: str = "") -> dict[str, Any]:
-        """The fields of one object, each read by its reader; every field but `optional` has to be there."""
+    def _object(
+        self, path: str, readers: dict[str, Callable[[str], Any]], optional: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """The fields of one object, each read by its reader; every field but the optional ones has to be there."""
         self._expect("{", path)
         fields: dict[str, Any] = {}
         closed = self._skip("}")
@@ -167,7 +217,7 @@ class _Reader:
             fields[name] = readers[name](here)
             closed = self._closes("}", path)
         for name in readers:
-            if name not in fields and name != optional:
+            if name not in fields and name not in optional:
                 raise Refusal(Code.MISSING_FIELD, "the field is required", field_path(path, name))
         return fields
 

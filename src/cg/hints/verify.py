@@ -11,20 +11,26 @@ from cg.hints.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Literal, TypedDict
+    from typing import Literal, NotRequired, TypedDict
 
-    from cg.hints.ordering import Candidate, Response
+    from cg.hints.catalog import Candidate, Document
+    from cg.hints.ordering import Response
     from cg.hints.request import Request
 else:
     TypedDict = dict  # what a typed dictionary is at run time, without importing `typing`
 
 
 class Answer(Enum):
-    """What one check came to; FAILED is no answer about the candidate."""
+    """What one check said about its candidate."""
 
     FOUND = "found"
     NOT_THIS = "not_this"
-    FAILED = "failed"
+
+
+class Failure(Record):
+    """A check that came to nothing; `reason` says how, in a few words and without content."""
+
+    reason: str
 
 
 class Subject(TypedDict):
@@ -38,21 +44,30 @@ class Subject(TypedDict):
     source: str
     bm25_rank: int
     bm25_score: float
+    name: NotRequired[str]
 
 
 if TYPE_CHECKING:
-    Check = Callable[[Subject], Answer]
+    Check = Callable[[Subject], Answer | Failure]
 
 
 class Outcome(Record):
-    """`id` is the candidate that was found, else None; `checks` counts the checks that were made for it."""
+    """`id` is the candidate that was found, else None; `checks` counts the checks that were made for it.
+
+    Incomplete: `reason` says why ("budget", or how the check failed), `at` names the first candidate without an answer.
+    """
 
     result: Literal["found", "absent", "incomplete"]
     id: str | None
     checks: int
+    reason: str | None = None
+    at: str | None = None
 
     def to_dict(self) -> dict[str, str | int | None]:
-        return {"result": self.result, "id": self.id, "checks": self.checks}
+        printed: dict[str, str | int | None] = {"result": self.result, "id": self.id, "checks": self.checks}
+        if self.result == "incomplete":
+            printed |= {"reason": self.reason, "at": self.at}
+        return printed
 
 
 class CheckMemory:
@@ -63,7 +78,7 @@ class CheckMemory:
 
     def __init__(self, capacity: int = MAX_REMEMBERED_CHECKS) -> None:
         self._capacity = capacity
-        self._answers: dict[bytes, Answer] = {}
+        self._answers: dict[bytes, Answer | Failure] = {}
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -77,10 +92,10 @@ class CheckMemory:
             digest.update(encoded)
         return digest.digest()
 
-    def recall(self, subject: Subject) -> Answer | None:
+    def recall(self, subject: Subject) -> Answer | Failure | None:
         return self._answers.get(self._key(subject))
 
-    def remember(self, subject: Subject, answer: Answer) -> None:
+    def remember(self, subject: Subject, answer: Answer | Failure) -> None:
         self._answers[self._key(subject)] = answer
         if len(self._answers) > self._capacity:
             del self._answers[next(iter(self._answers))]
@@ -88,22 +103,25 @@ class CheckMemory:
 
 def subjects(request: Request, response: Response) -> Iterable[Subject]:
     """The candidates of `response` in order, each with its text and what it is to be checked for."""
-    texts = dict(request.documents)
+    documents = {document.id: document for document in request.documents}
     for candidate in response["candidates"]:
-        yield _subject(request, candidate, texts[candidate["id"]])
+        yield _subject(request, candidate, documents[candidate["id"]])
 
 
-def _subject(request: Request, candidate: Candidate, text: str) -> Subject:
-    return {
+def _subject(request: Request, candidate: Candidate, document: Document) -> Subject:
+    subject: Subject = {
         "snapshot_id": request.snapshot_id,
         "query": request.query,
         "id": candidate["id"],
-        "text": text,
+        "text": document.text,
         "rank": candidate["rank"],
         "source": candidate["source"],
         "bm25_rank": candidate["bm25_rank"],
         "bm25_score": candidate["bm25_score"],
     }
+    if document.name:
+        subject["name"] = document.name
+    return subject
 
 
 def verify(
@@ -121,12 +139,12 @@ def verify(
         answer = memory.recall(subject)
         if answer is None:
             if budget is not None and checks >= budget:
-                return Outcome("incomplete", None, checks)
+                return Outcome("incomplete", None, checks, "budget", subject["id"])
             answer = check(subject)
             checks += 1
             memory.remember(subject, answer)
         if answer is Answer.FOUND:
             return Outcome("found", subject["id"], checks)
-        if answer is Answer.FAILED:
-            return Outcome("incomplete", None, checks)
+        if isinstance(answer, Failure):
+            return Outcome("incomplete", None, checks, answer.reason, subject["id"])
     return Outcome("absent", None, checks)

@@ -114,6 +114,15 @@ static int bm25_plan(const Bm25Index *ix, const Bm25Terms *q, Bm25Plan *plan) {
     return 1;
 }
 
+/* The plan of one term alone; it needs no memory of its own. */
+static void bm25_plan_term(const Bm25Index *ix, uint32_t term, Bm25Plan *plan) {
+    Bm25Terms one;
+    one.term = one.few;
+    one.few[0] = term;
+    one.n = 1;
+    bm25_plan(ix, &one, plan);
+}
+
 static void bm25_plan_free(Bm25Plan *plan) { if (plan->cursor != plan->few) free(plan->cursor); }
 
 /* Hits of a query; `hit` is `few` or owned. `skipped`: bounds chose what was read (told to tests alone). */

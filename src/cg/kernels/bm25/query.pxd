@@ -10,6 +10,7 @@ cdef extern from "bm25/query.h" nogil:
         double score
         uint32_t doc
     ctypedef struct Bm25Terms:
+        uint32_t *term
         size_t n
     ctypedef struct Bm25Plan:
         uint64_t postings, work
@@ -20,6 +21,7 @@ cdef extern from "bm25/query.h" nogil:
     int bm25_parse(const Bm25Index *ix, const uint8_t *text, size_t n, int ascii, Bm25Terms *q)
     void bm25_terms_free(Bm25Terms *q)
     int bm25_plan(const Bm25Index *ix, const Bm25Terms *q, Bm25Plan *plan)
+    void bm25_plan_term(const Bm25Index *ix, uint32_t term, Bm25Plan *plan)
     void bm25_plan_free(Bm25Plan *plan)
     int bm25_search(const Bm25Index *ix, Bm25Plan *plan, uint64_t k, Bm25Answer *a)
     void bm25_answer_free(Bm25Answer *a)
@@ -66,18 +68,21 @@ cdef inline uint64_t checked_k(object k) except? 0:
     return <uint64_t>min(k, MOST_DOCS)
 
 
-cdef inline int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except -1:
-    """Terms and cursors of a query; free the plan after use."""
-    cdef Bm25Terms terms
+cdef inline int parse(const Bm25Index *ix, str query, Bm25Terms *terms) except -1:
+    """The known terms of a query; false if memory is short. Free them in either case."""
     cdef Py_ssize_t n
     cdef const uint8_t *p = <const uint8_t *>bm25_ascii(query, &n)
     cdef bytes folded
-    cdef bint ok
     if p is not NULL:
-        ok = bm25_parse(ix, p, n, 1, &terms)
-    else:
-        folded = fold(query, ix.analyzer)
-        ok = bm25_parse(ix, folded, len(folded), 0, &terms)
+        return bm25_parse(ix, p, n, 1, terms)
+    folded = fold(query, ix.analyzer)
+    return bm25_parse(ix, folded, len(folded), 0, terms)
+
+
+cdef inline int make_plan(const Bm25Index *ix, str query, Bm25Plan *plan) except -1:
+    """Terms and cursors of a query; free the plan after use."""
+    cdef Bm25Terms terms
+    cdef bint ok = parse(ix, query, &terms)
     ok = ok and bm25_plan(ix, &terms, plan)
     bm25_terms_free(&terms)
     if not ok:

@@ -27,6 +27,8 @@ cdef extern from "bm25/check.h" nogil:
         const Bm25Header *head
         uint32_t analyzer, n_docs, n_terms, n_classes, n_weights
         const uint32_t *term_row
+        const uint32_t *term_offset
+        const uint8_t *term_bytes
         double k1, b
         double *norm
         double *weight

@@ -11,13 +11,14 @@ import time
 from contextlib import suppress
 
 from cg.hints.refusal import Code, Refusal
-from cg.hints.verify import Answer, Subject
+from cg.hints.verify import Answer, Failure, Subject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Process = subprocess.Popen[bytes]
 
 _ANSWERS = {0: Answer.FOUND, 1: Answer.NOT_THIS}  # any other status, a signal included, is a failed check
+_TIMEOUT, _LOST = "timeout", "exit status lost"  # instead of a status
 _SHORTEST_S, _LONGEST_S = 0.0005, 0.05  # between two looks at a process, doubling: quick answers stay quick
 
 
@@ -39,7 +40,7 @@ class CommandCheck:
         self._arguments = [program, *words[1:]]
         self._timeout_s = timeout_s
 
-    def __call__(self, subject: Subject) -> Answer:
+    def __call__(self, subject: Subject) -> Answer | Failure:
         body = json.dumps(subject, ensure_ascii=False).encode("utf-8") + b"\n"
         try:
             process = subprocess.Popen(
@@ -51,16 +52,18 @@ class CommandCheck:
                 start_new_session=os.name == "posix",
             )
         except (OSError, ValueError):  # ValueError: a NUL in an argument
-            return Answer.FAILED
+            return Failure("not started")
         try:
             status = _status(process, body, self._timeout_s)
         finally:
             _end(process)
-        return Answer.FAILED if status is None else _ANSWERS.get(status, Answer.FAILED)
+        if isinstance(status, str):
+            return Failure(status)
+        return _ANSWERS.get(status) or Failure(f"exit status {status}" if status >= 0 else f"signal {-status}")
 
 
-def _status(process: "Process", body: bytes, timeout_s: float) -> int | None:
-    """The exit status, negative for a signal, of a process that is given `body`; None if the time is up or nobody knows.
+def _status(process: "Process", body: bytes, timeout_s: float) -> int | str:
+    """The exit status, negative for a signal, of a process that is given `body`, or why there is none.
 
     Where there are process groups it ends when the process does, even if something that it left behind still holds its
     input open.
@@ -68,7 +71,7 @@ def _status(process: "Process", body: bytes, timeout_s: float) -> int | None:
     if os.name != "posix":
         with suppress(subprocess.TimeoutExpired):
             process.communicate(body, timeout=timeout_s)
-        return process.returncode
+        return _TIMEOUT if process.returncode is None else process.returncode
     assert process.stdin is not None
     end, pause_s, left, pipe = time.monotonic() + timeout_s, _SHORTEST_S, memoryview(body), process.stdin.fileno()
     os.set_blocking(pipe, False)
@@ -84,8 +87,10 @@ def _status(process: "Process", body: bytes, timeout_s: float) -> int | None:
                 process.stdin.close()
         is_over, status = _look(process)
         remaining_s = end - time.monotonic()
-        if is_over or remaining_s <= 0:
-            return status
+        if is_over:
+            return _LOST if status is None else status
+        if remaining_s <= 0:
+            return _TIMEOUT
         select.select([], [pipe] if left else [], [], min(pause_s, remaining_s))
         pause_s = min(2 * pause_s, _LONGEST_S)
 

@@ -6,6 +6,7 @@ import unicodedata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cg.hints.catalog import Candidate
     from cg.hints.ordering import Response
 
 _ID_COLUMNS = 48  # leaves the other columns on an 80-column screen
@@ -37,6 +38,12 @@ def _cell(text: str, width: int) -> str:
     return shown + " " * (width - used)
 
 
+def _terms(candidate: Candidate) -> str:
+    """What each term gave, the most first; empty where nothing was to be explained."""
+    shares = sorted(candidate.get("terms", {}).items(), key=lambda share: (-share[1], share[0]))
+    return "".join(f"  {_safe(term)} {share:.4f}" for term, share in shares)
+
+
 def table(response: Response) -> str:
     """One line a candidate under a heading, newline at the end: rank, id, source, lexical rank and score."""
     candidates = response["candidates"]
@@ -47,6 +54,6 @@ def table(response: Response) -> str:
     for candidate, id in zip(candidates, ids, strict=True):
         lines.append(
             f"{candidate['rank']:>4}  {_cell(id, width)}  {candidate['source']:<6}"
-            f"  {candidate['bm25_rank']:>9}  {candidate['bm25_score']:>10.4f}"
+            f"  {candidate['bm25_rank']:>9}  {candidate['bm25_score']:>10.4f}{_terms(candidate)}"
         )
     return "\n".join(lines) + "\n"
