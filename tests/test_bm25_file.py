@@ -57,6 +57,19 @@ def test_the_same_texts_give_the_same_bytes(image, tmp_path):
     assert (tmp_path / "again.cg").read_bytes() == image
 
 
+@pytest.mark.parametrize("harm", ["cut", "overwritten"])
+def test_a_file_that_is_changed_after_loading_changes_no_answer(index, tmp_path, harm):
+    """The file is copied unless a map is asked for: a map of a changed file would end the process."""
+    path = tmp_path / "index.cg"
+    index.save(path)
+    again = BM25Index.load(path)
+    if harm == "cut":
+        os.truncate(path, 100)
+    else:
+        path.write_bytes(b"\xff" * path.stat().st_size)
+    assert again.rank("w1 w2 often") == index.rank("w1 w2 often") and again.scores("w1").sum() == index.scores("w1").sum()
+
+
 def test_a_loaded_index_can_be_saved_over_its_own_file(index, tmp_path):
     path = tmp_path / "index.cg"
     index.save(path)
