@@ -89,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--first", choices=("hints", "baseline"), help="--merge strict: which list opens each round (default: hints)"
     )
+    parser.add_argument(
+        "--producer", choices=("table",), help="make hints for requests without any, from the package's word table"
+    )
     parser.add_argument("--limit", type=_positive, metavar="N", help="at most N candidates in an answer (default: all)")
     parser.add_argument("--explain", action="store_true", help="add what each term of the query gave each candidate")
     files = parser.add_argument_group("documents from files")
