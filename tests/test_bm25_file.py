@@ -67,7 +67,9 @@ def test_a_file_that_is_changed_after_loading_changes_no_answer(index, tmp_path,
         os.truncate(path, 100)
     else:
         path.write_bytes(b"\xff" * path.stat().st_size)
-    assert again.rank("w1 w2 often") == index.rank("w1 w2 often") and again.scores("w1").sum() == index.scores("w1").sum()
+    assert (
+        again.rank("w1 w2 often") == index.rank("w1 w2 often") and again.scores("w1").sum() == index.scores("w1").sum()
+    )
 
 
 def test_a_loaded_index_can_be_saved_over_its_own_file(index, tmp_path):
