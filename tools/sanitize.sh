@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build with AddressSanitizer and UndefinedBehaviorSanitizer in a folder of its own and run the tests of the compiled
 # modules on that build.  Usage: tools/sanitize.sh [pytest arguments]   (Python with Cython, setuptools, pytest, hypothesis, snowballstemmer)
-# CG_SANITIZE_FUZZ=60 also forges BM25 index files for that many seconds.
+# CG_SANITIZE_FUZZ=60 also forges BM25 index files, then word tables, for that many seconds each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(mktemp -d) && trap 'rm -rf "$build"' EXIT
@@ -9,7 +9,7 @@ cp -r pyproject.toml setup.py README.md LICENSE src tests bench docs examples "$
 cd "$build" && rm -f src/cg/*.so
 CG_SANITIZE=1 python setup.py -q build_ext --inplace --parallel 2
 tests=("$@")
-[ ${#tests[@]} -gt 0 ] || tests=(tests/kernels/test_{bm25,shape,verdict,transcript,references,reuse}*.py)
+[ ${#tests[@]} -gt 0 ] || tests=(tests/kernels/test_{bm25,shape,verdict,transcript,references,reuse,word_table}*.py)
 # The interpreter itself keeps memory to its end, so leaks are looked for by tests that count, not here.
 sanitized() {
   LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so.6)" \
@@ -18,4 +18,7 @@ sanitized() {
 }
 # Findings go to the real standard error, which pytest would otherwise keep to itself when a finding ends the process.
 sanitized -m pytest -q -n 0 --capture=sys "${tests[@]}"
-[ -z "${CG_SANITIZE_FUZZ:-}" ] || sanitized bench/fuzz/bm25_files.py --seconds "$CG_SANITIZE_FUZZ"
+if [ -n "${CG_SANITIZE_FUZZ:-}" ]; then
+  sanitized bench/fuzz/bm25_files.py --seconds "$CG_SANITIZE_FUZZ"
+  sanitized bench/fuzz/word_table_files.py --seconds "$CG_SANITIZE_FUZZ"
+fi

@@ -85,6 +85,35 @@ class Order:
         self.order(self.request)
 
 
+class WordTable:
+    """Hints from the word table: making them once a catalog is indexed, and what loading the table costs."""
+
+    params, param_names = [16, 1000, 4096], ["n_documents"]
+    query = "failed charge retried with idempotency key"
+
+    def setup(self, n_documents: int) -> None:
+        from cg.bm25 import BM25Index
+        from cg.hints.producer import TABLE, TableHints
+        from cg.word_table import WordTable as Table
+
+        self.texts = [document["text"] for document in json.loads(request_of(n_documents))["documents"]]
+        self.make, self.load, self.file = TableHints, Table, TABLE
+        self.index, self.hints = BM25Index(self.texts, analyzer="text"), TableHints(self.texts)
+
+    def time_query(self, n_documents: int) -> None:
+        self.hints.order(self.query, self.index.rank(self.query))
+
+    def time_rank_alone(self, n_documents: int) -> None:
+        """The peer of time_query: the lexical order that it adds to."""
+        self.index.rank(self.query)
+
+    def time_vectors(self, n_documents: int) -> None:
+        self.make(self.texts)
+
+    def time_load(self, n_documents: int) -> None:
+        self.load(self.file.read_bytes())
+
+
 class StartUp:
     """Whole processes; `bare` and `stdlib` are what the interpreter and its json and argparse cost without us."""
 

@@ -12,7 +12,7 @@ from cg.hints.refusal import Code, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cg.hints.catalog import Analyzer, Document
+    from cg.hints.catalog import Analyzer, Document, Producer
 
 
 class _Entry(Record):
@@ -33,7 +33,9 @@ class CatalogCache:
         analyzer: Analyzer = DEFAULT_ANALYZER,
         max_catalogs: int = MAX_CACHED_CATALOGS,
         max_bytes: int = MAX_CACHED_BYTES,
+        producer: Producer | None = None,
     ) -> None:
+        self._producer = producer
         self._analyzer = analyzer
         self._max_catalogs = max_catalogs
         self._max_bytes = max_bytes
@@ -63,7 +65,7 @@ class CatalogCache:
                 raise Refusal(Code.SNAPSHOT_CONFLICT, message, "snapshot_id")
             self._entries.move_to_end(snapshot_id)
             return entry.catalog
-        catalog = Catalog(documents, analyzer=self._analyzer)
+        catalog = Catalog(documents, analyzer=self._analyzer, producer=self._producer)
         self._remember(snapshot_id, catalog, written)
         return catalog
 

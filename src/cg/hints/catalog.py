@@ -11,13 +11,21 @@ from cg.hints.refusal import Code, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Literal, NotRequired, TypedDict
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Literal, NotRequired, Protocol, TypedDict
 
     from cg.bm25 import Hits
     from cg.hints.combine import Bound, First, Source
 
     Analyzer = Literal["plain", "text", "code"]
+
+    class Hinter(Protocol):
+        """Makes hints for the texts that it was made for."""
+
+        def order(self, query: str, ranked: Hits) -> list[int]:
+            """Positions in the catalog, best first, from the lexical order of the query."""
+
+    Producer = Callable[[Iterable[str]], Hinter]
 else:
     TypedDict = dict  # what a typed dictionary is at run time, without importing `typing`
 
@@ -82,8 +90,9 @@ def _documents(documents: Iterable[object]) -> Iterator[Document]:
 class Catalog:
     """Documents in the caller's order and the index over them; immutable, so any number of threads may ask it.
 
-    `documents` are mappings with `id`, `text` and perhaps `name`, pairs (id, text), or one dict of id to text. Raises
-    Refusal(REPEATED_ID) where two have one id.
+    `documents` are mappings with `id`, `text` and perhaps `name`, pairs (id, text), or one dict of id to text.
+    `producer` makes hints for queries that bring none: `cg.hints.producer.TableHints`. Raises Refusal(REPEATED_ID) where
+    two documents have one id.
     """
 
     def __init__(
@@ -91,6 +100,7 @@ class Catalog:
         documents: Mapping[str, str] | Iterable[Mapping[str, str] | tuple[str, str] | Document],
         *,
         analyzer: Analyzer = DEFAULT_ANALYZER,
+        producer: Producer | None = None,
     ) -> None:
         self.documents = tuple(_documents(documents))
         self.position: dict[str, int] = {}
@@ -98,7 +108,9 @@ class Catalog:
             earlier = self.position.setdefault(document.id, at)
             if earlier != at:
                 raise Refusal(Code.REPEATED_ID, f"documents[{earlier}] has the same id", f"documents[{at}].id")
-        self.bm25 = BM25Index([searched(document, analyzer) for document in self.documents], analyzer=analyzer)
+        texts = [searched(document, analyzer) for document in self.documents]
+        self.bm25 = BM25Index(texts, analyzer=analyzer)
+        self._hinter = None if producer is None else producer(texts)
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -116,7 +128,7 @@ class Catalog:
         A document at BM25's rank r is among the first floor(bound * r), whatever the hints. Raises Refusal for a hint
         that names no document or is given twice, ValueError unless 1 <= bound <= 8.
         """
-        positions = self.positions(() if hints is None else hints)
+        positions = None if hints is None else self.positions(hints)
         return self.candidates(query, positions, limit, Merge(bound, "hints"))
 
     def positions(self, hints: Iterable[str]) -> list[int]:
@@ -132,10 +144,12 @@ class Catalog:
         return list(found)
 
     def candidates(
-        self, query: str, hints: list[int], limit: int | None = None, merge: Merge = LAZY, explain: bool = False
+        self, query: str, hints: list[int] | None, limit: int | None = None, merge: Merge = LAZY, explain: bool = False
     ) -> list[Candidate]:
         """The candidates in combined order; `hints` are positions. What is past `limit` costs next to nothing."""
         hits = self.bm25.rank(query)
+        if hints is None:
+            hints = [] if self._hinter is None else self._hinter.order(query, hits)
         pairs = (
             alternated(hints, hits.docs, merge.first) if merge.bound is None else merged(hints, hits.docs, merge.bound)
         )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import BinaryIO, TextIO
 
+    from cg.hints.catalog import Producer
     from cg.hints.ordering import Response
     from cg.hints.request import Request
     from cg.hints.verify import Outcome
@@ -95,11 +96,20 @@ def _the_request(flags: Flags) -> Request:
     return read_request(body)
 
 
+def _producer(flags: Flags) -> Producer | None:
+    """Who makes hints in this run; the word table is loaded only if it is asked for."""
+    if flags.producer is None:
+        return None
+    from cg.hints.producer import TableHints
+
+    return TableHints
+
+
 def _answer_one(flags: Flags, out: BinaryIO) -> int:
     """Answer the one request of this run; returns the exit code."""
     verifier = _verifier(flags.verify, flags) if flags.verify is not None else None
     request = _the_request(flags)
-    catalog = Catalog(request.documents, analyzer=flags.analyzer)
+    catalog = Catalog(request.documents, analyzer=flags.analyzer, producer=_producer(flags))
     if verifier is not None:
         outcome = verifier(request, catalog)
         _write(out, _line(outcome.to_dict()))
@@ -117,7 +127,7 @@ def _answer_one(flags: Flags, out: BinaryIO) -> int:
 def _answer_lines(flags: Flags, out: BinaryIO) -> int:
     """Answer each line of stdin before the next is read; returns the exit code."""
     verifier = _verifier(flags.verify, flags) if flags.verify is not None else None
-    cache = CatalogCache(flags.analyzer)
+    cache = CatalogCache(flags.analyzer, producer=_producer(flags))
 
     def answer(line: bytes) -> Mapping[str, object]:
         request = read_request(line, cache.read_before)

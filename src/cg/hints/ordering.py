@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TypedDict
 
-    from cg.hints.catalog import Analyzer, Candidate, Document, Merge
+    from cg.hints.catalog import Analyzer, Candidate, Document, Merge, Producer
     from cg.hints.combine import Bound
     from cg.hints.request import Request
 else:
@@ -28,7 +28,7 @@ def respond(request: Request, merge: Merge = LAZY, catalog: Catalog | None = Non
     """The response to a request; `catalog`, if given, is the index over exactly the request's documents."""
     if catalog is None:
         catalog = Catalog(request.documents)
-    hints = [catalog.position[id] for id in request.hints.ids] if request.hints is not None else []
+    hints = None if request.hints is None else [catalog.position[id] for id in request.hints.ids]
     candidates = catalog.candidates(request.query, hints, request.limit, merge, explain)
     return {"snapshot_id": request.snapshot_id, "query": request.query, "candidates": candidates}
 
@@ -41,6 +41,7 @@ def order(
     *,
     analyzer: Analyzer = DEFAULT_ANALYZER,
     bound: Bound = 2.0,
+    producer: Producer | None = None,
 ) -> list[Candidate]:
     """The first `limit` documents (all by default) for one query, the best first; see `Catalog` and `Catalog.order`."""
-    return Catalog(documents, analyzer=analyzer).order(query, hints, limit, bound=bound)
+    return Catalog(documents, analyzer=analyzer, producer=producer).order(query, hints, limit, bound=bound)

@@ -76,6 +76,13 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cg-hints {__version__}")
+    _add_ordering(parser)
+    _add_files(parser)
+    _add_output(parser)
+    return parser
+
+
+def _add_ordering(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--analyzer", choices=("plain", "text", "code"), help="how texts are cut into terms (default: text)"
     )
@@ -89,8 +96,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--first", choices=("hints", "baseline"), help="--merge strict: which list opens each round (default: hints)"
     )
+    parser.add_argument(
+        "--producer", choices=("table",), help="make hints for requests without any, from the package's word table"
+    )
     parser.add_argument("--limit", type=_positive, metavar="N", help="at most N candidates in an answer (default: all)")
     parser.add_argument("--explain", action="store_true", help="add what each term of the query gave each candidate")
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group("documents from files")
     files.add_argument("--query", metavar="WORDS", help="order the documents of FILE... for these words")
     files.add_argument("files", nargs="*", metavar="FILE", help="a document a file; .jsonl, or - for stdin: one a line")
@@ -99,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SPEC",
         help="fields of such lines, by default id=id,name=name,text=text; several for one: text=title+body",
     )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--lines", action="store_true", help="one request a line, one answer a line, in order")
     form.add_argument("--table", action="store_true", help="print a table for people instead of JSON")
@@ -113,7 +129,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--timeout", type=_seconds, metavar="S", help="--verify: seconds a check may take (default: 30)"
     )
-    return parser
 
 
 def parse_arguments(arguments: list[str]) -> Flags:

@@ -6,6 +6,8 @@ from cg.hints.catalog import DEFAULT_ANALYZER, LAZY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal
+
     from cg.hints.catalog import Analyzer, Merge
 
 
@@ -13,8 +15,8 @@ class Flags:
     """The checked flags of one run; a new one holds the defaults."""
 
     __slots__ = (
-        "analyzer", "bound", "budget", "explain", "fields", "files", "first", "limit", "lines", "merge", "mix", "query",
-        "table", "timeout", "verify",
+        "analyzer", "bound", "budget", "explain", "fields", "files", "first", "limit", "lines", "merge", "mix", "producer",
+        "query", "table", "timeout", "verify",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -23,6 +25,7 @@ class Flags:
         self.bound: float | None = None
         self.first: str | None = None
         self.mix: Merge = LAZY  # what the three say together
+        self.producer: Literal["table"] | None = None  # who makes hints for a request that brings none
         self.limit: int | None = None  # candidates in an answer whose request does not say
         self.explain = False
         self.lines = False
