@@ -42,7 +42,7 @@ def joined(kind: type, library: Any, base: str) -> type:
     return type(kind.__name__, (kind, getattr(library, base)), {})
 
 
-class Connections:
+class TransportPool:
     """Connections to wherever requests go, by the limits of the SDK and the proxy variables of this process."""
 
     def __init__(self, make: Callable[..., Any], library: Any) -> None:
@@ -56,37 +56,37 @@ class Connections:
     def to(self, url: Any) -> Any:
         """The transport for a URL; threads that ask at the same time may make two, of which one is kept."""
         proxy = proxy_of(url.scheme, url.host, url.port)
-        found = self._by_proxy.get(proxy)
-        if found is None:
+        transport = self._by_proxy.get(proxy)
+        if transport is None:
             options = self._shared if proxy is None else {**self._shared, "proxy": proxy}
-            found = self._by_proxy.setdefault(proxy, self._make(**options))
-        return found
+            transport = self._by_proxy.setdefault(proxy, self._make(**options))
+        return transport
 
     @property
-    def made(self) -> list[Any]:
+    def transports(self) -> list[Any]:
         """The transports so far."""
         return list(self._by_proxy.values())
 
 
-class SyncConnections(Connections):
+class SyncTransportPool(TransportPool):
     """As a transport for threads."""
 
     def handle_request(self, request: Any) -> Any:
         return self.to(request.url).handle_request(request)
 
     def close(self) -> None:
-        for transport in self.made:
+        for transport in self.transports:
             transport.close()
 
 
-class AsyncConnections(Connections):
+class AsyncTransportPool(TransportPool):
     """As a transport for coroutines."""
 
     async def handle_async_request(self, request: Any) -> Any:
         return await self.to(request.url).handle_async_request(request)
 
     async def aclose(self) -> None:
-        for transport in self.made:
+        for transport in self.transports:
             await transport.aclose()
 
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from cg.errors import CgError
 from cg.gateway.events import Events, Route, Stage
@@ -102,13 +102,20 @@ class Providers:
             await messages.close()
 
 
-class Lifetime:
-    """One request's figures: opened now, its answer's head and end once each."""
+class RequestFigures:
+    """One request's figures: opened now, its answer's head and end once each. Leaving its block by an error ends them."""
 
     def __init__(self, events: Events, route: Route) -> None:
         self._events, self._route = events, route
         self._began, self._status, self._is_over = time.monotonic(), 0, False
         events.opened()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self.over(is_whole=False)
 
     def answered(self, status: int) -> None:
         """The head of the answer has come."""

@@ -110,7 +110,7 @@ class Messages:
     def _asker(self, inbound: Inbound) -> Bridge | None:
         if not self._turns.asks:
             return None
-        asker = WireAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock)
+        asker = WireAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock, call=inbound.call)
         return Bridge(asker, asyncio.get_running_loop())
 
     def _told(self, turn: PreparedRequest) -> None:
@@ -131,13 +131,13 @@ class Messages:
         """The reply to what was sent; if a body of ours is refused, to the client's own. What a body that `is_counted`
         carries is not revoked for that: the model has not refused it."""
         inbound = turn.inbound
-        reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body, inbound.call)
         self._events.upstream(reply.status)
         if reply.status not in REFUSALS or not turn.is_changed:
             return turn, reply
         refused = reply.status
         await reply.close()
-        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body, inbound.call)
         self._events.upstream(reply.status)
         self._events.resent(refused)
         if reply.status < 400 and not is_counted:

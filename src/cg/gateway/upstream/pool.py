@@ -82,7 +82,7 @@ class PooledUpstream:
         }
         self._pool = _pool(parts, os.environ if environment is None else environment, max_connections)
 
-    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"", call: object = None) -> Reply:
         """See `cg.gateway.upstream.contract.Upstream.send`."""
         async with AsyncExitStack() as stack:
             if not isinstance(body, bytes):
