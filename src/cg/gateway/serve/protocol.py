@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from cg.gateway.events import Refusal
 from cg.gateway.http import request_target as framing
 from cg.gateway.http.error_responses import error_body
-from cg.gateway.upstream import tcp_keepalive as silence
+from cg.gateway.upstream.tcp_keepalive import keep_alive
 
 _LINGER_NOT = struct.pack("ii", 1, 0)  # a close with this sends a reset
 
@@ -48,7 +48,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._in_head = False
         self._is_refused = False
         self._head_timer: TimerHandle | None = None
-        silence.watch(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         if len(self.connections) > self._rules.max_connections:
             self._rules.refused(Refusal.BUSY)
             transport.close()
