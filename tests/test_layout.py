@@ -24,6 +24,7 @@ MAY_IMPORT = {
 # a file at the package's root, or a folder of that name.
 LAYERS = {
     "sweep": [
+        "key_table",
         "config counters values",
         "body effects prices",
         "economics history ledger",
