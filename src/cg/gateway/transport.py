@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cg.errors import CgError
+from cg.gateway.embedded.async_engine import AsyncEngine
 from cg.gateway.embedded.client_library import installed
-from cg.gateway.embedded.in_loop import AsyncEngine
-from cg.gateway.embedded.in_threads import ThreadedEngine
-from cg.gateway.embedded.local import Local
+from cg.gateway.embedded.gateway import EmbeddedGateway
+from cg.gateway.embedded.threaded_engine import ThreadedEngine
 from cg.gateway.events import Events
 from cg.gateway.settings import Settings, state_named
 from cg.gateway.state.clock import Clock
@@ -65,7 +65,7 @@ class _EmbeddedTransport:
         named = None if state is None else state_named(os.fspath(state))
         settings = Settings(state=named, config=config, observe=observe, budget_ms=budget_ms)
         engine_class = self._engine_class  # no reference to self: it is let go of as soon as nobody uses it
-        self._make = lambda: engine_class(Local(settings, clock, events), inner)
+        self._make = lambda: engine_class(EmbeddedGateway(settings, clock, events), inner)
         self._lock = threading.Lock()
         self._is_closed = False
         self._start()
@@ -91,12 +91,12 @@ class _EmbeddedTransport:
 
     def stats(self) -> Mapping[str, Any]:
         """All figures since the start, as the gateway's `/stats` shows them; no content is in them."""
-        figures: Mapping[str, Any] = self._engine.local.stats()
+        figures: Mapping[str, Any] = self._engine.gateway.stats()
         return figures
 
     def metrics(self) -> str:
         """All figures in the Prometheus text format, as the gateway's `/metrics` shows them."""
-        text: bytes = self._engine.local.metrics()
+        text: bytes = self._engine.gateway.metrics()
         return text.decode()
 
 

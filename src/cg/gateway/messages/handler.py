@@ -14,7 +14,7 @@ from cg.gateway.events import Events, Fault, Mode, Outcome, Spend
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Recovery, Rounds
 from cg.gateway.expansion.stream import Stream, is_stream
-from cg.gateway.http.content_encoding import Decoder, Undecodable, acceptable, decoder_for, is_encoded
+from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, acceptable, decoder_for, is_encoded
 from cg.gateway.http.forwarding import incoming, outgoing
 from cg.gateway.messages.background_tasks import Behind
 from cg.gateway.messages.idle_timers import ELSEWHERE, Timers
@@ -191,7 +191,7 @@ class Messages:
             raise
         self._after(turn, len(turn.body), stream.first)
 
-    async def _whole(self, turn: PreparedRequest, reply: Reply, decoder: Decoder, rounds: Rounds) -> Outbound:
+    async def _whole(self, turn: PreparedRequest, reply: Reply, decoder: ContentDecoder, rounds: Rounds) -> Outbound:
         """A reply that is no stream: looked at as a whole, and answered here if it only calls our tool."""
         back = incoming(reply.headers)
         source = reply.stream()

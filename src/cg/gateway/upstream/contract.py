@@ -54,14 +54,14 @@ class TooLong(UpstreamError):
 
 async def read_whole(pieces: AsyncIterator[bytes], limit: int) -> bytes:
     """A body in one; raises TooLong past `limit` bytes, and what the pieces raise."""
-    whole: list[bytes] = []
+    received: list[bytes] = []
     size = 0
     async for piece in pieces:
         size += len(piece)
         if size > limit:
             raise TooLong(f"the reply has more than {limit} bytes")
-        whole.append(piece)
-    return b"".join(whole)
+        received.append(piece)
+    return b"".join(received)
 
 
 class Upstream(Protocol):
@@ -72,7 +72,8 @@ class Upstream(Protocol):
 
         `target` is path and query byte for byte, under the upstream's own base path. `headers` are end-to-end ones:
         `forwarding.outgoing`; host and framing are added here (a body of `bytes` is sent with its length, an iterator with
-        the `content-length` among the headers, else in chunks). Redirects are not followed and no cookie is kept. `call` is `Inbound.call` of the request that it is sent for.
+        the `content-length` among the headers, else in chunks). Redirects are not followed and no cookie is
+        kept. `call` is `Inbound.call` of the request that it is sent for.
         """
         ...
 

@@ -17,7 +17,7 @@ from cg.gateway.embedded.client_call import (
 )
 from cg.gateway.embedded.client_library import AsyncTransportPool, joined, library_of
 from cg.gateway.embedded.engine import Engine, response_of
-from cg.gateway.embedded.local import Local, Providers, RequestFigures
+from cg.gateway.embedded.gateway import EmbeddedGateway, Providers, RequestFigures
 from cg.gateway.events import Route
 from cg.gateway.exchange import Headers, Outbound
 from cg.gateway.upstream.contract import Body, Reply, UpstreamError, read_whole
@@ -71,8 +71,8 @@ class AsyncUpstream:
 class AsyncEngine(Engine):
     """Answers the requests of one client of coroutines."""
 
-    def __init__(self, local: Local, inner: Any) -> None:
-        super().__init__(local, inner)
+    def __init__(self, gateway: EmbeddedGateway, inner: Any) -> None:
+        super().__init__(gateway, inner)
         self._by_loop: dict[asyncio.AbstractEventLoop, Providers] = {}
 
     # -- one request -------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class AsyncEngine(Engine):
         """The response; raises what the inner transport raised."""
         inner = self._inner_for(request)
         route, provider = route_and_provider(request)
-        with RequestFigures(self.local.events, route) as figures:
+        with RequestFigures(self.gateway.events, route) as figures:
             response = None
             if self.is_swept(route):
                 response = await self._swept(request, inner, route, provider, figures)
@@ -94,7 +94,7 @@ class AsyncEngine(Engine):
     async def _swept(self, request: Any, inner: Any, route: Route, provider: str, figures: RequestFigures) -> Any:
         """The response as the sweep makes it; None where the request has to pass instead, nothing sent yet."""
         await request.aread()
-        if len(request.content) > self.local.settings.max_body_bytes:
+        if len(request.content) > self.gateway.settings.max_body_bytes:
             return None
         call = ClientCall(request, provider)
         try:
@@ -131,7 +131,7 @@ class AsyncEngine(Engine):
                 del self._by_loop[ended]  # its tasks ended with it, and its workers end when nobody refers to them
             if len(self._by_loop) >= MAX_LOOPS:
                 return None
-            providers = Providers(self.local, AsyncUpstream(inner), AsyncUpstream(inner, is_background=True))
+            providers = Providers(self.gateway, AsyncUpstream(inner), AsyncUpstream(inner, is_background=True))
             self._by_loop[loop] = providers
         return providers
 
@@ -149,7 +149,7 @@ class AsyncEngine(Engine):
         for loop, providers in self._by_loop.items():
             with suppress(RuntimeError):  # the loop has been closed, and its tasks ended with it
                 loop.call_soon_threadsafe(_close_there, loop, providers)
-        self.local.close()
+        self.gateway.close()
 
     async def close(self) -> None:
         """End everything; requests that come later pass, to connections that are closed."""

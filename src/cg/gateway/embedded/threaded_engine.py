@@ -10,7 +10,7 @@ from typing import Any
 from cg.gateway.embedded.client_call import client_error, inbound_of, route_and_provider
 from cg.gateway.embedded.client_library import SyncTransportPool, joined, library_of
 from cg.gateway.embedded.engine import Engine, response_of
-from cg.gateway.embedded.local import Local, Providers, RequestFigures
+from cg.gateway.embedded.gateway import EmbeddedGateway, Providers, RequestFigures
 from cg.gateway.embedded.loop_thread import LoopThread, Stopped
 from cg.gateway.embedded.thread_call import BackgroundUpstream, ThreadCall, ThreadUpstream, Work, run_in_background
 from cg.gateway.events import Route
@@ -24,8 +24,8 @@ CLOSE_S = 10.0  # for what is still being written when a client is closed
 class ThreadedEngine(Engine):
     """Answers the requests of one client, from any of its threads."""
 
-    def __init__(self, local: Local, inner: Any) -> None:
-        super().__init__(local, inner)
+    def __init__(self, gateway: EmbeddedGateway, inner: Any) -> None:
+        super().__init__(gateway, inner)
         self._guard = threading.Lock()
         self._thread: LoopThread | None = None
         self._providers: Providers | None = None
@@ -36,7 +36,7 @@ class ThreadedEngine(Engine):
         """The response; raises what the inner transport raised."""
         inner = self._inner_for(request)
         route, provider = route_and_provider(request)
-        with RequestFigures(self.local.events, route) as figures:
+        with RequestFigures(self.gateway.events, route) as figures:
             response = None
             if self.is_swept(route):
                 response = self._swept(request, inner, route, provider, figures)
@@ -49,7 +49,7 @@ class ThreadedEngine(Engine):
     def _swept(self, request: Any, inner: Any, route: Route, provider: str, figures: RequestFigures) -> Any:
         """The response as the sweep makes it; None where the request has to pass instead, nothing sent yet."""
         request.read()
-        if len(request.content) > self.local.settings.max_body_bytes:
+        if len(request.content) > self.gateway.settings.max_body_bytes:
             return None
         call = ThreadCall(request, provider)
         try:
@@ -85,7 +85,7 @@ class ThreadedEngine(Engine):
             if self._is_passing:  # since this request looked: whatever it began, nobody would end
                 raise Stopped("the transport was closed")
             if self._thread is None or self._providers is None:
-                self._providers = Providers(self.local, ThreadUpstream(inner), BackgroundUpstream(inner))
+                self._providers = Providers(self.gateway, ThreadUpstream(inner), BackgroundUpstream(inner))
                 self._thread = LoopThread("cg-transport")
             return self._thread, self._providers
 
@@ -111,7 +111,7 @@ class ThreadedEngine(Engine):
             except (Exception, CancelledError) as error:
                 log.error("fault in closing: %s", type(error).__name__)
             thread.stop(CLOSE_S)
-        self.local.close()
+        self.gateway.close()
 
     def close(self) -> None:
         """End everything; requests that come later pass, to connections that are closed."""
