@@ -10,6 +10,8 @@ from cg.gateway.exchange import Headers, first
 from cg.gateway.upstream.contract import Reply
 
 PIECE_BYTES = 1024 * 1024  # decoded at one time: a few bytes can stand for very many
+ZSTD_SLICE_BYTES = 32  # eight blocks
+MAX_DECODED_BYTES = 32 * 1024 * 1024  # of one reply; the longest message is some megabytes
 
 
 class Undecodable(Exception):
@@ -118,13 +120,21 @@ def _is_framed(head: bytes) -> bool:
 
 
 class ZstdDecoder:
-    """Frames behind one another; unlike gzip's members nothing else may follow, and none may be cut."""
+    """Frames behind one another; unlike gzip's members nothing else may follow, and none may be cut.
+
+    The library has no bound on what it gives out at once. A block stands for 128 KiB at most and takes four bytes at
+    least, so it is fed in slices.
+    """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self._reader: Any = None
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
+        for at in range(0, len(piece), ZSTD_SLICE_BYTES):
+            yield from self._feed_slice(piece[at : at + ZSTD_SLICE_BYTES])
+
+    def _feed_slice(self, piece: bytes) -> Iterator[bytes]:
         while piece:
             if self._reader is None or self._reader.eof:
                 self._reader = self._make()
@@ -140,21 +150,46 @@ class ZstdDecoder:
             raise Undecodable("the last frame is not complete")
 
 
-class MethodDecoder:
-    """A decoder of another library: an object with one method that takes bytes and gives bytes."""
+class BrotliDecoder:
+    """One stream."""
 
-    def __init__(self, method: Callable[[bytes], bytes]) -> None:
-        self._method = method
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        try:
-            decoded = self._method(piece)
-        except Exception as error:  # each library has its own
-            raise Undecodable(type(error).__name__) from None
-        yield decoded
+        while True:
+            try:
+                decoded = self._reader.process(piece, output_buffer_limit=PIECE_BYTES)
+            except Exception as error:  # each library has its own
+                raise Undecodable(type(error).__name__) from None
+            yield decoded
+            # A full piece may have left something in the reader although it would take more.
+            if self._reader.is_finished() or (len(decoded) < PIECE_BYTES and self._reader.can_accept_more_data()):
+                return
+            piece = b""
 
     def end(self) -> None:
         """Clients take what was cut for whole."""
+
+
+class BoundedDecoder:
+    """Another decoder, up to a bound on all that it gives out: a kilobyte can stand for gigabytes."""
+
+    def __init__(self, decoder: ContentDecoder) -> None:
+        self._decoder = decoder
+        self._size = 0
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        if self._size > MAX_DECODED_BYTES:
+            raise Undecodable(f"more than {MAX_DECODED_BYTES} bytes")
+        for part in self._decoder.feed(piece):
+            self._size += len(part)
+            if self._size > MAX_DECODED_BYTES:
+                raise Undecodable(f"more than {MAX_DECODED_BYTES} bytes")
+            yield part
+
+    def end(self) -> None:
+        self._decoder.end()
 
 
 def _first_installed(*names: str) -> Any:
@@ -167,7 +202,9 @@ def _first_installed(*names: str) -> Any:
 
 def _brotli() -> Callable[[], ContentDecoder] | None:
     module = _first_installed("brotli", "brotlicffi")
-    return None if module is None else lambda: MethodDecoder(module.Decompressor().process)
+    if module is None or not hasattr(module.Decompressor, "can_accept_more_data"):
+        return None  # before 1.2 there was no bound on what is given out at once: then it is not accepted
+    return lambda: BrotliDecoder(module.Decompressor())
 
 
 def _zstd() -> Callable[[], ContentDecoder] | None:
@@ -194,7 +231,9 @@ def decoder_for(headers: Headers) -> ContentDecoder | None:
     """The decoder of a reply; None when its encoding is not known here, or was applied twice."""
     coding = (first(headers, b"content-encoding") or b"identity").strip().lower()
     maker = _MAKERS.get(coding)
-    return maker() if maker else None
+    if maker is None or coding == b"identity":
+        return maker and maker()
+    return BoundedDecoder(maker())
 
 
 def is_encoded(headers: Headers) -> bool:
