@@ -26,7 +26,7 @@ from cg.gateway.http.request_cycle import (
 from cg.gateway.http.request_target import is_origin_form
 from cg.gateway.http.routes import route_of
 from cg.gateway.settings import Settings
-from cg.gateway.upstream.contract import Cut, TimedOut, TooLong, Unreachable, Upstream, UpstreamError
+from cg.gateway.upstream.contract import Cut, NotHttp, TimedOut, TooLong, Unreachable, Upstream, UpstreamError
 
 log = logging.getLogger("cg.gateway")
 NEEDS_TOKEN = frozenset([b"/expand"])  # shows content
@@ -195,6 +195,12 @@ class App:
                 fault, status, words = Fault.UPSTREAM_TIMEOUT, 504, "the upstream did not answer in time"
             case Unreachable():
                 fault, status, words = Fault.UPSTREAM_UNREACHABLE, 502, f"the upstream cannot be reached ({error})"
+            case NotHttp():
+                fault, status, words = (
+                    Fault.UPSTREAM_UNREADABLE,
+                    502,
+                    f"the upstream's reply cannot be passed on ({error})",
+                )
             case TooLong():
                 fault, status, words = Fault.UPSTREAM_UNREADABLE, 502, "the upstream's reply is too long"
             case _:

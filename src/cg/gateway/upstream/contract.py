@@ -29,6 +29,10 @@ class Cut(UpstreamError):
         self.is_reset = is_reset  # by a reset, not by an orderly end: clients react to the two differently
 
 
+class NotHttp(UpstreamError):
+    """What came is no reply that could be passed on: a status outside of HTTP's, or a protocol that nobody asked for."""
+
+
 class Reply(Protocol):
     """A reply whose head has come. It must be closed, also after it was read to its end."""
 

@@ -10,9 +10,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httpcore2 as http
 
 from cg.errors import CgError
-from cg.gateway.exchange import Headers
+from cg.gateway.exchange import Headers, first
 from cg.gateway.upstream.base_url import checked
-from cg.gateway.upstream.contract import Body, Cut, Reply, TimedOut, Unreachable, UpstreamError, read_whole
+from cg.gateway.upstream.contract import Body, Cut, NotHttp, Reply, TimedOut, Unreachable, UpstreamError, read_whole
 from cg.gateway.upstream.network import LoopBackend
 from cg.gateway.upstream.proxy_environment import proxy_for
 from cg.gateway.upstream.tcp_keepalive import keepalive_options
@@ -21,16 +21,20 @@ KEPT_CONNECTIONS = 64
 KEPT_S = 50.0  # idle; servers close at 60 s and later, and a request that meets a closing connection is lost
 BODY_METHODS = frozenset(["POST", "PUT", "PATCH"])  # always say their length, 0 included
 REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS"])
+BODILESS = frozenset([204, 304])
 CONNECT_RETRIES = 1  # nothing has been sent before a connection stands
 
 
 class PooledReply:
     """A reply of the pool."""
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, response: Any, method: str) -> None:
         self.status: int = response.status
         self.headers: Headers = [(name.lower(), value) for name, value in response.headers]
+        if first(self.headers, b"transfer-encoding") is not None:  # RFC 9112, 6.3: then a length says nothing
+            self.headers = [pair for pair in self.headers if pair[0] != b"content-length"]
         self._response = response
+        self._has_no_body = method == "HEAD" or self.status in BODILESS
 
     async def stream(self) -> AsyncIterator[bytes]:
         try:
@@ -47,7 +51,26 @@ class PooledReply:
         return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
+        """See `Reply.close`. A connection with bytes behind the reply is closed too: they would be the next one's."""
+        if self._is_followed:
+            await self._response.extensions["network_stream"].aclose()
         await self._response.aclose()
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether there is, or may come, more than this reply. What comes while a connection is idle the pool sees itself."""
+        if _unparsed(self._response):
+            return True
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        return self._has_no_body and (
+            lengths not in ([], [b"0"]) or first(self.headers, b"transfer-encoding") is not None
+        )
+
+
+def _unparsed(response: Any) -> bool:
+    """Whether the connection's parser holds bytes behind a reply. The client has no public way to ask."""
+    parser = response.stream._stream._connection._h11_state
+    return bool(parser.trailing_data[0])
 
 
 class PooledUpstream:
@@ -118,7 +141,7 @@ class PooledUpstream:
 
     async def _exchange(self, request: Any) -> Reply:
         try:
-            return PooledReply(await self._pool.handle_async_request(request))
+            response = await self._pool.handle_async_request(request)
         except (http.ConnectTimeout, http.PoolTimeout) as error:
             raise Unreachable(type(error).__name__) from error
         except http.TimeoutException as error:
@@ -131,6 +154,11 @@ class PooledUpstream:
             raise Cut("closed before its head", is_reset=False) from error
         except http.LocalProtocolError as error:
             raise UpstreamError("the request cannot be written in HTTP/1.1") from error
+        if not 200 <= response.status < 600:
+            await response.extensions["network_stream"].aclose()
+            await response.aclose()
+            raise NotHttp(f"status {response.status}")
+        return PooledReply(response, request.method.decode("ascii"))
 
 
 def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: int) -> Any:
