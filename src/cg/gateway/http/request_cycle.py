@@ -189,8 +189,12 @@ class RequestCycle:
             end(is_reset)
 
     async def _begin(self, status: int, headers: Headers) -> None:
+        if status == 204:  # which has no length, whatever the upstream said
+            headers = [pair for pair in headers if pair[0] != b"content-length"]
         await self._put({"type": "http.response.start", "status": status, "headers": headers})
         self.status = status
+        if status == 304 and (expect_no_body := self._connection.get("no_body")) is not None:
+            expect_no_body()  # its length is that of a body which does not come
         self.first_byte_after = time.monotonic() - self._began
 
     async def _put(self, message: dict[str, Any]) -> None:
