@@ -34,7 +34,7 @@ from cg.gateway.events import (
 )
 from cg.gateway.messages.observer import ObserveHandler
 from cg.gateway.messages.projection import Projection
-from cg.gateway.serve.in_thread import in_background
+from cg.gateway.serve.thread_server import serve_in_thread
 from cg.gateway.settings import Settings
 from cg.gateway.telemetry import metric_families
 from cg.gateway.telemetry.metric_families import ALL_FAMILIES
@@ -119,7 +119,7 @@ def by_requests() -> Moved:
     """A served gateway, asked for this and that and for what it must refuse."""
     with FakeUpstream([{"text": "Hello."}] * 9) as up:
         settings = Settings(("127.0.0.1", 0), up.base_url, max_body_bytes=2000, max_connections=1)
-        with in_background(settings) as url:
+        with serve_in_thread(settings) as url:
             port = int(url.rpartition(":")[2])
             with dial(port):  # the one connection that is allowed
                 assert until(lambda: not is_served(port))
@@ -140,11 +140,11 @@ def by_requests() -> Moved:
 def by_an_upstream_that_fails() -> Moved:
     """One that is not there, and one whose reply cannot be read."""
     found: Moved = set()
-    with RawUpstream(unknown_encoding) as up, in_background(Settings(("127.0.0.1", 0), up.url)) as url:
+    with RawUpstream(unknown_encoding) as up, serve_in_thread(Settings(("127.0.0.1", 0), up.url)) as url:
         port = int(url.rpartition(":")[2])
         ask(port, b"POST /v1/messages", *HEADERS, body=BODY)
         found |= moved(ask(port, b"GET /metrics").body.decode())
-    with in_background(Settings(("127.0.0.1", 0), up.url)) as url:
+    with serve_in_thread(Settings(("127.0.0.1", 0), up.url)) as url:
         port = int(url.rpartition(":")[2])
         ask(port, b"POST /v1/messages", *HEADERS, body=BODY)
         return found | moved(ask(port, b"GET /metrics").body.decode())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cg.gateway.events import Events
 from cg.gateway.expansion.route import ExpandRoute
-from cg.gateway.http.app import App, Messages
+from cg.gateway.http.app import App, MessagesHandler
 from cg.gateway.messages.handler import SweepHandler
 from cg.gateway.messages.observer import ObserveHandler
 from cg.gateway.messages.projection import Projection
@@ -69,7 +69,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
         upstream,
         telemetry.events,
         messages=traced(messages, settings.upstream),
-        own={**telemetry.routes.handlers, b"/expand": expand_route.expand},
+        gateway_routes={**telemetry.routes.handlers, b"/expand": expand_route.expand},
         on_start=(housekeeping.start,),
         on_stop=(housekeeping.stop, stop, close_store),
     )
@@ -78,7 +78,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
 
 def _messages(
     settings: Settings, upstream: PooledUpstream, sweep: Sweep, events: Events, secret: bytes, clock: Clock
-) -> tuple[Messages, Stop]:
+) -> tuple[MessagesHandler, Stop]:
     """Whoever answers Messages requests, and how it is stopped."""
     if settings.observe:
         observer = ObserveHandler(

@@ -12,7 +12,8 @@ from live import RawUpstream, ask, dial, status, until
 
 from cg.errors import CgError
 from cg.gateway.upstream.base_url import checked
-from cg.gateway.upstream.pool import PooledUpstream, proxy_for
+from cg.gateway.upstream.pool import PooledUpstream
+from cg.gateway.upstream.proxy_environment import proxy_for
 
 
 def test_a_connection_serves_one_request_after_another(gateway):
@@ -311,3 +312,48 @@ def test_a_socks_proxy_is_used(gateway):
         thread.join(60)
         assert asked == [b"\x05\x01\x00\x03\x0bapi.example\x00\x51"]
         assert upstream.requests[0].line == b"GET /x HTTP/1.1"
+
+
+FOREIGN = b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nforeign"
+FOLLOWED = {
+    "HEAD with a body": (b"HEAD", b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(FOREIGN)),
+    "HEAD in chunks": (b"HEAD", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"),
+    "204 with a length": (b"GET", b"HTTP/1.1 204 No Content\r\ncontent-length: %d\r\n\r\n" % len(FOREIGN)),
+    "204 without": (b"GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
+    "304 with a length": (b"GET", b"HTTP/1.1 304 Not Modified\r\ncontent-length: %d\r\n\r\n" % len(FOREIGN)),
+    "304 without": (b"GET", b"HTTP/1.1 304 Not Modified\r\n\r\n"),
+    "200 longer than its length": (b"GET", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
+    "200 behind its chunks": (b"GET", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+@pytest.mark.parametrize("way", ["together", "later", "tls", "tls records"])
+def test_bytes_behind_a_reply_become_nobody_s_answer(gateway, name, way):
+    """Whether they come with it, in a record of their own, or while the connection waits."""
+    method, reply = FOLLOWED[name]
+    sent = threading.Event()
+
+    def script(wire, request):
+        if b"/first" not in request.line:
+            wire.reply(b"honest")
+            return
+        if way in ("together", "tls"):
+            wire.send(reply + FOREIGN)
+        else:
+            wire.send(reply)
+            if way == "later":
+                threading.Event().wait(0.05)
+            wire.send(FOREIGN)
+        sent.set()
+
+    with secured(script) if way.startswith("tls") else RawUpstream(script) as upstream:
+        url = f"https://localhost:{upstream.port}" if way.startswith("tls") else upstream.url
+        served = gateway(url, environment={"NODE_EXTRA_CA_CERTS": str(CERTIFICATE)})
+        with dial(served.port) as wire:
+            wire.send(method + b" /first HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert wire.head() is not None
+        assert sent.wait(60)
+        threading.Event().wait(0.05)
+        assert ask(served.port, b"POST /second", body=b"{}").body == b"honest"
+        assert upstream.connections == 2

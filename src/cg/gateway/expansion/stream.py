@@ -14,7 +14,7 @@ from typing import Any
 from cg.gateway.exchange import Headers, first
 from cg.gateway.expansion.expansion import Expander, ExpansionRounds
 from cg.gateway.http import sse
-from cg.gateway.http.content_encoding import Decoder, Undecodable, decoder_for
+from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, decoder_for
 from cg.gateway.replies.message import Block, ReplyMessage, add_usage, of_events
 from cg.gateway.upstream.contract import Cut, Reply, UpstreamError
 from cg.sweep.body.marker import EXPAND_TOOL
@@ -53,7 +53,7 @@ _NEXT = {
 class ExpandingStream:
     """One client's stream, made of one reply or several."""
 
-    def __init__(self, expander: Expander, rounds: ExpansionRounds, reply: Reply, decoder: Decoder) -> None:
+    def __init__(self, expander: Expander, rounds: ExpansionRounds, reply: Reply, decoder: ContentDecoder) -> None:
         self._expander, self._rounds = expander, rounds
         self.first: ReplyMessage | None = None  # the first reply's message, once that has ended
         self._next_reply: asyncio.Task[Reply | None] | None = None
@@ -63,11 +63,11 @@ class ExpandingStream:
         self._state = StreamState.LOOKING
         self._begin(reply, decoder)
 
-    def _begin(self, reply: Reply, decoder: Decoder) -> None:
+    def _begin(self, reply: Reply, decoder: ContentDecoder) -> None:
         self._reply, self._decoder = reply, decoder
         self._parser = sse.Parser()
-        self._events: list[sse.Event] = []  # of this reply, for the case that it has to be sent back
-        self._held: list[sse.Event] = []
+        self._events: list[sse.SseEvent] = []  # of this reply, for the case that it has to be sent back
+        self._held: list[sse.SseEvent] = []
         self._numbers: dict[int, int] = {}  # of this reply's blocks, as the client counts them
         self._enter(StreamState.LOOKING)
 
@@ -126,7 +126,7 @@ class ExpandingStream:
         while not (await asyncio.wait({self._next_reply}, timeout=PING_EVERY_S))[0]:
             yield PING
 
-    def _following(self) -> tuple[Reply, Decoder] | None:
+    def _following(self) -> tuple[Reply, ContentDecoder] | None:
         """The next reply, if there is one."""
         if self._next_reply is not None and self._next_reply.cancelled():
             raise Cut("closed", is_reset=True)
@@ -158,18 +158,18 @@ class ExpandingStream:
         passes = self._hidden_usage is None and self._state is not StreamState.HOLDING
         if passes and self._parser.is_whole(part) and not _TELLS.search(part):
             if self._state is StreamState.LOOKING:
-                self._events.append(sse.Event(part))  # several, read one by one if the reply has to be
+                self._events.append(sse.SseEvent(part))  # several, read one by one if the reply has to be
             yield part
             return
         try:
             for event in self._parser.feed(part):
                 yield from self._pass(event)
-        except sse.TooLong:
+        except sse.EventTooLong:
             yield from self._rest()
             self._parser = sse.Parser()
             self._enter(StreamState.BLIND)
 
-    def _pass(self, event: sse.Event) -> Iterator[bytes]:
+    def _pass(self, event: sse.SseEvent) -> Iterator[bytes]:
         kind = sse.type_of(event.raw)
         is_looked_at = self._state in (StreamState.LOOKING, StreamState.HOLDING)
         if is_looked_at or kind in _USAGE:
@@ -213,7 +213,7 @@ class ExpandingStream:
             if data.get("index") not in hidden:
                 yield from self._out(event, kind)
 
-    def _out(self, event: sse.Event, kind: bytes) -> Iterator[bytes]:
+    def _out(self, event: sse.SseEvent, kind: bytes) -> Iterator[bytes]:
         """One event as the client gets it: the first reply's untouched, the next ones' numbered on and summed up."""
         if kind in _NUMBERED:
             yield self._numbered(event, kind)
@@ -223,7 +223,7 @@ class ExpandingStream:
             usage = add_usage(self._hidden_usage, self._usage_so_far().usage)
             yield sse.write("message_delta", {**event.data(), "usage": usage})
 
-    def _numbered(self, event: sse.Event, kind: bytes) -> bytes:
+    def _numbered(self, event: sse.SseEvent, kind: bytes) -> bytes:
         if self._hidden_usage is None:
             self._delivered += kind == b"content_block_start"
             return event.raw
@@ -237,7 +237,7 @@ class ExpandingStream:
         return sse.write(kind.decode(), {**data, "index": self._numbers.get(index, index)})
 
 
-def _one_by_one(lumps: Iterable[sse.Event]) -> Iterator[sse.Event]:
+def _one_by_one(lumps: Iterable[sse.SseEvent]) -> Iterator[sse.SseEvent]:
     """The events in what may be several at a time."""
     for lump in lumps:
         yield from sse.Parser().feed(lump.raw)

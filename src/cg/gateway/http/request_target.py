@@ -17,12 +17,18 @@ _LENGTH = re.compile(rb"[0-9]{1,15}\Z")  # a petabyte; no sign, no list, no hexa
 _TARGET = re.compile(rb"/[\x21-\x7e]*\Z")  # origin form in visible ASCII
 
 
-def fault(headers: Headers, version: str = "1.1") -> str | None:
-    """What is wrong with a request's headers, in a few words without their content; None if nothing is."""
+def fault(headers: Headers, version: str = "1.1") -> tuple[int, str] | None:
+    """What is wrong with a request's headers: a status and a few words without their content; None if nothing is."""
     if version != "1.1":
-        return "HTTP/1.1 is required"
+        return 505, "HTTP/1.1 is required"
     if len(headers) > MAX_HEADERS:
-        return f"more than {MAX_HEADERS} headers"
+        return 431, f"more than {MAX_HEADERS} headers"
+    ambiguity = _ambiguity(headers)
+    return None if ambiguity is None else (400, ambiguity)
+
+
+def _ambiguity(headers: Headers) -> str | None:
+    """What two readers of these headers could understand differently."""
     seen = {b"host": 0, b"content-length": 0, b"transfer-encoding": 0}
     for name, value in headers:
         if not _NAME.match(name) or not _VALUE.match(value):

@@ -26,7 +26,7 @@ from cg.gateway.events import (
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Expander, ExpansionRounds
 from cg.gateway.expansion.stream import ExpandingStream, is_stream
-from cg.gateway.http.content_encoding import Decoder, Undecodable, acceptable, decoder_for, is_encoded
+from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, acceptable, decoder_for, is_encoded
 from cg.gateway.http.forwarding import incoming, outgoing
 from cg.gateway.messages.background_tasks import BackgroundTasks
 from cg.gateway.messages.idle_timers import NOT_TIMED, IdleTimers
@@ -122,7 +122,7 @@ class SweepHandler:
     def _asker(self, inbound: Inbound) -> BlockingAsker | None:
         if not self._turns.asks:
             return None
-        asker = UpstreamAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock)
+        asker = UpstreamAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock, call=inbound.call)
         return BlockingAsker(asker, asyncio.get_running_loop())
 
     def _count_turn(self, turn: PreparedRequest) -> None:
@@ -146,13 +146,13 @@ class SweepHandler:
         """The reply to what was sent; if a body of ours is refused, to the client's own. What a body that `is_counted`
         carries is not revoked for that: the model has not refused it."""
         inbound = turn.inbound
-        reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body, inbound.call)
         self._events.tell(UpstreamReplied(reply.status))
         if reply.status not in REFUSALS or not turn.is_changed:
             return turn, reply
         refused = reply.status
         await reply.close()
-        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body, inbound.call)
         self._events.tell(UpstreamReplied(reply.status))
         self._events.tell(OriginalResent(refused))
         if reply.status < 400 and not is_counted:
@@ -207,7 +207,7 @@ class SweepHandler:
         self._reply_ended(turn, len(turn.body), stream.first)
 
     async def _json_answer(
-        self, turn: PreparedRequest, reply: Reply, decoder: Decoder, rounds: ExpansionRounds
+        self, turn: PreparedRequest, reply: Reply, decoder: ContentDecoder, rounds: ExpansionRounds
     ) -> Outbound:
         """A reply that is no stream: looked at as a whole, and answered here if it only calls our tool."""
         reply_headers = incoming(reply.headers)

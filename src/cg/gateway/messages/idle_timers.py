@@ -49,6 +49,7 @@ class ArmedTimer:
     target: bytes
     headers: Headers
     pings_left: int
+    call: object = None
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -85,7 +86,9 @@ class IdleTimers:
         if len(self._armed) >= MAX_ARMED:
             self._events.tell(Timer.DROPPED)
             return
-        armed = ArmedTimer(turn.thread, branch, fires_at, turn.inbound.target, turn.inbound.headers, pings)
+        armed = ArmedTimer(
+            turn.thread, branch, fires_at, turn.inbound.target, turn.inbound.headers, pings, turn.inbound.call
+        )
         self._armed[armed.name] = armed
         self._events.tell(Timer.ARMED)
         self._start(armed)
@@ -160,7 +163,7 @@ class IdleTimers:
         return self._sweep.claim(armed.thread, *claim_of(branch), branch)
 
     async def _ask(self, armed: ArmedTimer, now: float) -> None:
-        asker = UpstreamAsker(self._upstream, armed.target, armed.headers, self._events, self._clock)
+        asker = UpstreamAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, call=armed.call)
         settled = await self._sweep.settle_async(armed.thread, armed.branch, now, asker=asker)
         await self._turns.run(lambda: self._remember(armed, settled, now))
         if settled.asked is not None:
@@ -183,7 +186,9 @@ class IdleTimers:
         body = await self._turns.run(lambda: ping_body(self._sweep.last_sent(armed.thread, armed.branch)))
         if body is None:
             return
-        asker = UpstreamAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING)
+        asker = UpstreamAsker(
+            self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING, armed.call
+        )
         answer = await asker.ask(body, PING_TIMEOUT_S)
         if asker.is_refused:
             self._events.tell(Timer.CREDENTIAL_REFUSED)

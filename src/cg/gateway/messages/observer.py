@@ -53,7 +53,7 @@ class ObserveHandler:
         now = self._clock.now()
         self._events.tell(TurnSent(TurnReport.of(Reason.OBSERVED), now))
         reply = await self._upstream.send(
-            inbound.method, inbound.target, acceptable(outgoing(inbound.headers)), inbound.body
+            inbound.method, inbound.target, acceptable(outgoing(inbound.headers)), inbound.body, inbound.call
         )
         self._events.tell(UpstreamReplied(reply.status))
         headers = incoming(reply.headers)
@@ -74,7 +74,8 @@ class ObserveHandler:
 
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The upstream's answer."""
-        reply = await self._upstream.send(inbound.method, inbound.target, outgoing(inbound.headers), inbound.body)
+        headers = outgoing(inbound.headers)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body, inbound.call)
         self._events.tell(UpstreamReplied(reply.status))
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 from cg.gateway.expansion.stream import is_stream
-from cg.gateway.http.content_encoding import Decoder, Plain, Undecodable
+from cg.gateway.http.content_encoding import ContentDecoder, IdentityDecoder, Undecodable
 from cg.gateway.replies.message import ReplyMessage, StreamUsage, of_json
 from cg.gateway.upstream.contract import Reply, UpstreamError
 
@@ -14,7 +14,7 @@ UsageListener = Callable[[ReplyMessage | None], object]
 
 
 async def with_usage_read(
-    reply: Reply, decoder: Decoder | None, done: UsageListener, failed: UsageListener
+    reply: Reply, decoder: ContentDecoder | None, done: UsageListener, failed: UsageListener
 ) -> AsyncIterator[bytes]:
     """The reply's own bytes as they come. `done` gets what they say once all have come and gone, or `failed` what they
     said until their stream failed."""
@@ -30,9 +30,9 @@ async def with_usage_read(
 
 
 class _UsageReader:
-    def __init__(self, decoder: Decoder | None) -> None:
+    def __init__(self, decoder: ContentDecoder | None) -> None:
         self._decoder = decoder
-        self._is_plain = isinstance(decoder, Plain)  # most are, and a piece then costs no iterator
+        self._is_plain = isinstance(decoder, IdentityDecoder)  # most are, and a piece then costs no iterator
 
     def read(self, piece: bytes) -> None:
         """Read what can be read; after a piece that cannot, nothing more."""
@@ -52,7 +52,7 @@ class _UsageReader:
 
 
 class _StreamUsageReader(_UsageReader):
-    def __init__(self, decoder: Decoder | None) -> None:
+    def __init__(self, decoder: ContentDecoder | None) -> None:
         super().__init__(decoder)
         self._usage = StreamUsage()
 
@@ -64,7 +64,7 @@ class _StreamUsageReader(_UsageReader):
 
 
 class _JsonUsageReader(_UsageReader):
-    def __init__(self, decoder: Decoder | None) -> None:
+    def __init__(self, decoder: ContentDecoder | None) -> None:
         super().__init__(decoder)
         self._body = bytearray()
 

@@ -71,7 +71,7 @@ def of_json(raw: bytes) -> ReplyMessage | None:
     )
 
 
-def of_events(events: Iterable[sse.Event]) -> ReplyMessage:
+def of_events(events: Iterable[sse.SseEvent]) -> ReplyMessage:
     """The message that a stream's events tell of, as far as they go."""
     assembly = MessageAssembly()
     for event in events:
@@ -158,7 +158,7 @@ class StreamUsage:
             for event in self._parser.feed(piece):
                 if sse.type_of(event.raw) in (b"message_start", b"message_delta"):
                     self._assembly.take(event.data())
-        except sse.TooLong:
+        except sse.EventTooLong:
             self._is_given_up, self._parser = True, sse.Parser()
 
     @property

@@ -2,7 +2,6 @@
 
 import os
 import ssl
-import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -11,26 +10,31 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httpcore2 as http
 
 from cg.errors import CgError
-from cg.gateway.exchange import Headers
-from cg.gateway.upstream import tcp_keepalive as silence
+from cg.gateway.exchange import Headers, first
 from cg.gateway.upstream.base_url import checked
-from cg.gateway.upstream.contract import Body, Cut, Reply, TimedOut, Unreachable, UpstreamError, read_whole
-from cg.gateway.upstream.sockets import Sockets
+from cg.gateway.upstream.contract import Body, Cut, NotHttp, Reply, TimedOut, Unreachable, UpstreamError, read_whole
+from cg.gateway.upstream.network import LoopBackend
+from cg.gateway.upstream.proxy_environment import proxy_for
+from cg.gateway.upstream.tcp_keepalive import keepalive_options
 
 KEPT_CONNECTIONS = 64
 KEPT_S = 50.0  # idle; servers close at 60 s and later, and a request that meets a closing connection is lost
 BODY_METHODS = frozenset(["POST", "PUT", "PATCH"])  # always say their length, 0 included
 REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS"])
+BODILESS = frozenset([204, 304])
 CONNECT_RETRIES = 1  # nothing has been sent before a connection stands
 
 
 class PooledReply:
     """A reply of the pool."""
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, response: Any, method: str) -> None:
         self.status: int = response.status
         self.headers: Headers = [(name.lower(), value) for name, value in response.headers]
+        if first(self.headers, b"transfer-encoding") is not None:  # RFC 9112, 6.3: then a length says nothing
+            self.headers = [pair for pair in self.headers if pair[0] != b"content-length"]
         self._response = response
+        self._has_no_body = method == "HEAD" or self.status in BODILESS
 
     async def stream(self) -> AsyncIterator[bytes]:
         try:
@@ -47,7 +51,26 @@ class PooledReply:
         return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
+        """See `Reply.close`. A connection with bytes behind the reply is closed too: they would be the next one's."""
+        if self._is_followed:
+            await self._response.extensions["network_stream"].aclose()
         await self._response.aclose()
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether there is, or may come, more than this reply. What comes while a connection is idle the pool sees itself."""
+        if _unparsed(self._response):
+            return True
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        return self._has_no_body and (
+            lengths not in ([], [b"0"]) or first(self.headers, b"transfer-encoding") is not None
+        )
+
+
+def _unparsed(response: Any) -> bool:
+    """Whether the connection's parser holds bytes behind a reply. The client has no public way to ask."""
+    parser = response.stream._stream._connection._h11_state
+    return bool(parser.trailing_data[0])
 
 
 class PooledUpstream:
@@ -82,7 +105,7 @@ class PooledUpstream:
         }
         self._pool = _pool(parts, os.environ if environment is None else environment, max_connections)
 
-    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"", call: object = None) -> Reply:
         """See `cg.gateway.upstream.contract.Upstream.send`."""
         async with AsyncExitStack() as stack:
             if not isinstance(body, bytes):
@@ -118,7 +141,7 @@ class PooledUpstream:
 
     async def _exchange(self, request: Any) -> Reply:
         try:
-            return PooledReply(await self._pool.handle_async_request(request))
+            response = await self._pool.handle_async_request(request)
         except (http.ConnectTimeout, http.PoolTimeout) as error:
             raise Unreachable(type(error).__name__) from error
         except http.TimeoutException as error:
@@ -131,30 +154,11 @@ class PooledUpstream:
             raise Cut("closed before its head", is_reset=False) from error
         except http.LocalProtocolError as error:
             raise UpstreamError("the request cannot be written in HTTP/1.1") from error
-
-
-def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
-    """The proxy that the variables name for a URL, by the rules that other programs follow: lower case first,
-    `all_proxy` last, `no_proxy` over both."""
-    proxies = _proxies(environment)
-    host = parts.hostname or ""
-    named = f"{host}:{parts.port}" if parts.port else host
-    if urllib.request.proxy_bypass_environment(named, proxies):  # type: ignore[attr-defined]
-        return None
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
-def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """The proxy variables by scheme, as `urllib.request.getproxies_environment` reads them from this process."""
-    found: dict[str, str] = {}
-    for wanted in (str.isupper, str.islower):  # later ones win: the lower-case spelling
-        for variable, value in environment.items():
-            scheme = variable.lower().removesuffix("_proxy")
-            if variable.lower().endswith("_proxy") and scheme and wanted(variable):
-                found[scheme] = value
-    if "REQUEST_METHOD" in environment and "http_proxy" not in environment:
-        found.pop("http", None)  # under CGI, HTTP_PROXY is a header of the client
-    return {scheme: value for scheme, value in found.items() if value}
+        if not 200 <= response.status < 600:
+            await response.extensions["network_stream"].aclose()
+            await response.aclose()
+            raise NotHttp(f"status {response.status}")
+        return PooledReply(response, request.method.decode("ascii"))
 
 
 def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: int) -> Any:
@@ -164,8 +168,8 @@ def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: i
         "max_keepalive_connections": KEPT_CONNECTIONS,
         "keepalive_expiry": KEPT_S,
         "retries": CONNECT_RETRIES,
-        "socket_options": silence.OPTIONS,
-        "network_backend": Sockets(),
+        "socket_options": keepalive_options(),
+        "network_backend": LoopBackend(),
     }
     proxy = proxy_for(parts, environment)
     if proxy is None:
