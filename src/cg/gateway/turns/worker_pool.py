@@ -1,8 +1,8 @@
-"""Threads that do what blocks, the one that was busy last first.
+"""Threads that do what blocks, and that the end of the process does not wait for; the one that was busy last goes first.
 
-With one request at a time the same thread does all the work: its stack, its connection to the store and the interpreter's
-own state are still in the processor's cache. A standard executor wakes its threads in turn, and makes more of each piece of
-work than the shortest of ours costs.
+`ThreadPoolExecutor` joins its threads when the interpreter ends, so a store that hangs would hold up the end for ever. That
+is why this file stands: by time alone an executor would do (2026-12-01, 300 rounds beside this one: first byte 1.01 to 1.04
+times, processor 1.02 to 1.06 times). To be deleted once the standard library has an executor that does not wait.
 """
 
 import logging
