@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from cg.errors import CgError
 
-PRESETS = ("paid", "cold", "classic")
+PRESETS = ("quiet", "cold", "paid", "classic")
 ENVIRONMENT_PREFIX = "CG_SWEEP_"
 NOT_KEYS = frozenset({"PRESET", "CONFIG", "STATE"})  # variables of the same prefix that other parts read
 
@@ -22,11 +22,13 @@ class Config:
 
     ask: Literal["idle", "on-request", "off"] = "idle"
     apply: Literal["paid", "free", "at-once"] = "paid"
-    judge: Literal["model", "recency", "index"] = "model"
+    judge: Literal["quiet", "model", "recency", "index"] = "model"
     min_tokens: int = 500
     min_inventory: int = 10
     ask_cap: int = 12
     select: Literal["oldest", "largest"] = "oldest"
+    quiet_requests: int = 40
+    run_log_requests: int = 10
     keep_newest: int = 0
     pings: int = 0
     rescue: bool = True
@@ -90,11 +92,13 @@ class Key:
 KEYS: tuple[Key, ...] = (
     Key("ask", "when the model is asked", choices=("idle", "on-request", "off")),
     Key("apply", "when what is spent is removed", choices=("paid", "free", "at-once")),
-    Key("judge", "who says what is spent", choices=("model", "recency", "index")),
+    Key("judge", "who says what is spent", choices=("quiet", "model", "recency", "index")),
     Key("min_tokens", "smallest output that is a candidate", "tokens", 1, 1_000_000),
     Key("min_inventory", "fewest candidates that are asked about together", "outputs", 1, 40),
     Key("ask_cap", "most candidates of one ask", "outputs", 1, 40),
     Key("select", "which candidates are asked about when there are more", choices=("oldest", "largest")),
+    Key("quiet_requests", "requests without use after which the rule quiet drops", "requests", 1, 10_000),
+    Key("run_log_requests", "the same for logs of what ran", "requests", 1, 10_000),
     Key("keep_newest", "newest candidates that recency keeps", "outputs", 0, 10_000),
     Key("pings", "reads that renew a five-minute entry while its client is idle", "pings", 0, 2),
     Key("rescue", "a judged output that anything newer refers to is kept after all"),
@@ -114,6 +118,7 @@ KEYS: tuple[Key, ...] = (
 _BY_NAME = {key.name: key for key in KEYS}
 
 _PRESET_VALUES: Mapping[str, Mapping[str, Any]] = {
+    "quiet": {"ask": "off", "apply": "free", "judge": "quiet", "min_tokens": 100, "min_inventory": 1},
     "paid": {},
     "cold": {
         "ask": "off",

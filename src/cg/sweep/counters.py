@@ -81,6 +81,8 @@ class Decline(StrEnum):
     PREFIX_REWRITE_NOT_REPAID = "prefix_rewrite_not_repaid"  # turns whose drops wait: the rewrite costs more
     DROP_UNAFFORDABLE_PRUNED = "drop_unaffordable_pruned"  # drops that wait while others go
     NEWEST_KEPT = "recency_newest_kept"  # outputs that stay as the newest `keep_newest`
+    STILL_IN_USE = "quiet_still_in_use"  # outputs that something leaned on lately
+    NAMED_BY_USER = "quiet_named_by_user"  # spent outputs that the newest user text names
     INDEX_OPAQUE = "index_opaque"  # introduced nothing that could be recognised: no opinion
     INDEX_OPEN = "index_open"  # outputs that something later refers to
     INDEX_CLOSED = "index_closed"  # outputs whose tokens were used later, and not lately

@@ -12,7 +12,7 @@ from cg.sweep.counters import Decline
 from cg.sweep.economics import ReplyLength, ask_cost, ask_worth, verdict_tokens
 from cg.sweep.effects import Steps
 from cg.sweep.judging.adjudication import Asked, adjudicate
-from cg.sweep.judging.free_judges import by_index, recency
+from cg.sweep.judging.free_judges import by_index, by_quiet, recency
 from cg.sweep.judging.inventory import Candidate
 from cg.sweep.ledger import AskRow, Reason
 from cg.sweep.values import Branch, Pending, Thread
@@ -114,6 +114,8 @@ def _removable(core: Core, sent: Transcript, thread: Thread) -> float:
     found = core.eligible(sent, thread, Tally(), is_to_be_shown=False)
     if config.judge == "recency":
         return sum(one.tokens for one in recency(found, config.keep_newest).drops)
+    if config.judge == "quiet":
+        return sum(one.tokens for one in by_quiet(found, core.quiet(sent), config).drops)
     return sum(
         one.tokens for one in by_index(found, core.sent_index(sent, min_later_turns=config.min_later_turns)).drops
     )

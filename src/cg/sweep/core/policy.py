@@ -4,7 +4,7 @@
 asynchronous one, the pipe, the replay and the gateway all run the same rules.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from cg.sweep.accounting.ping_economics import count_wait
@@ -25,8 +25,9 @@ from cg.sweep.history.branches import Place, Standing, advanced, place
 from cg.sweep.history.phase import phase_of
 from cg.sweep.judging.adjudication import Asked, adjudicate
 from cg.sweep.judging.coreference import Build, build
-from cg.sweep.judging.free_judges import by_index, of_what_was_read, recency
+from cg.sweep.judging.free_judges import by_index, by_quiet, of_what_was_read, recency
 from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, eligible
+from cg.sweep.judging.quiet import Quiet, quiet_of
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
@@ -74,9 +75,18 @@ def untouched(transcript: Transcript, reason: Reason) -> Turn:
 class Core:
     """The rules of one configuration; holds no state of any thread."""
 
-    def __init__(self, config: Config, prices: PriceTable, *, index: Build = build, sent_index: Build = build) -> None:
+    def __init__(
+        self,
+        config: Config,
+        prices: PriceTable,
+        *,
+        index: Build = build,
+        sent_index: Build = build,
+        quiet: Callable[[Transcript], Quiet] = quiet_of,
+    ) -> None:
         self.config = config
         self.prices = prices
+        self.quiet = quiet
         self.index, self.sent_index = index, sent_index  # of what clients send, and of what has left
 
     def turn(self, transcript: Transcript, thread: Thread, now: float, *, sent: bytes | None = None) -> Steps[Turn]:
@@ -243,6 +253,8 @@ class Core:
         if config.judge != "model":
             if config.judge == "recency":
                 judged = recency(candidates, config.keep_newest)
+            elif config.judge == "quiet":
+                judged = by_quiet(candidates, self.quiet(work.transcript), config)
             else:
                 judged = by_index(candidates, self.index(work.transcript, min_later_turns=config.min_later_turns))
             judged = of_what_was_read(judged, answered_messages(work.transcript))
