@@ -1,4 +1,4 @@
-"""docs/lessons.md and docs/rules.md keep their word: every number once, and every test that they name is there."""
+"""LESSONS.md and RULES.md keep their word: every number once, and every test that they name is there."""
 
 import ast
 import re
@@ -9,8 +9,8 @@ NUMBERS = [f"U{n}" for n in range(1, 45)] + [f"D{n}" for n in range(1, 18)]
 RULE_INSTEAD = {"U9", "U12", "U38", "U39"}  # what the design does otherwise
 
 
-def rows(page: str = "lessons.md", number: str = r"[UD]\d") -> list[list[str]]:
-    text = (ROOT / "docs" / page).read_text("utf-8")
+def rows(page: str = "LESSONS.md", number: str = r"[UD]\d") -> list[list[str]]:
+    text = (ROOT / "tests" / page).read_text("utf-8")
     return [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()
@@ -45,11 +45,14 @@ def test_every_test_that_a_lesson_names_exists() -> None:
         assert found, number
 
 
-def test_every_rule_is_there_once_with_rooms_and_tests_that_exist() -> None:
+def test_every_rule_is_there_once_with_files_and_tests_that_exist() -> None:
+    """And the page for readers has the same thirteen."""
     known = suite()
-    rules = rows("rules.md", r"\d")
+    rules = rows("RULES.md", r"\d")
     assert [row[0] for row in rules] == [str(n) for n in range(1, 14)]
-    for number, _, room, named in rules:
+    page = (ROOT / "docs" / "rules.md").read_text("utf-8")
+    assert re.findall(r"^(\d+)\. \S", page, re.M) == [row[0] for row in rules]
+    for number, room, named in rules:
         found = re.findall(r"`(test_\w+)`", named)
         assert found and not [name for name in found if name not in known], number
         for name in re.findall(r"`([a-z_/]+)`", room):

@@ -2,8 +2,10 @@
 
     pip install '.[proxy]' -r requirements/docs.txt
     python tools/docs.py [--into build/site]
+    python tools/docs.py --write            # make the pages in docs/ again that are made from the code, and no site
+    python tools/docs.py --check            # only look whether they are fresh
 
-Exit code 0: built. 1: a warning of the build, or a link that leads nowhere; each is printed.
+Exit code 0: built. 1: a page in docs/ is stale, a warning of the build, or a link that leads nowhere; each is printed.
 """
 
 import argparse
@@ -43,7 +45,20 @@ def build(into: Path, work: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--into", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
-    into: Path = parser.parse_args().into
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--write", action="store_true", help="make the pages in docs/ that are made from the code")
+    only.add_argument("--check", action="store_true", help="look whether they are fresh, and build nothing")
+    arguments = parser.parse_args()
+    if arguments.write:
+        print("\n".join(f"docs/{name} written" for name in stage.write()) or "all fresh")
+        return 0
+    if stale := stage.stale():
+        print("\n".join(f"docs/{name} is stale: python tools/docs.py --write" for name in stale))
+        return 1
+    if arguments.check:
+        print("all fresh")
+        return 0
+    into: Path = arguments.into
     if build(into, ROOT / "build" / "docs"):
         return 1
     found = links.problems(into)

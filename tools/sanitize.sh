@@ -17,5 +17,5 @@ sanitized() {
     HYPOTHESIS_PROFILE=sanitize python "$@"
 }
 # Findings go to the real standard error, which pytest would otherwise keep to itself when a finding ends the process.
-sanitized -m pytest -q --capture=sys "${tests[@]}"
+sanitized -m pytest -q -n 0 --capture=sys "${tests[@]}"
 [ -z "${CG_SANITIZE_FUZZ:-}" ] || sanitized bench/fuzz/bm25_files.py --seconds "$CG_SANITIZE_FUZZ"

@@ -1,6 +1,6 @@
 """What the cache model predicts for recorded sessions, beside what the provider billed.
 
-    python bench/replay/recorded_usage.py [PATH ...] [--into docs/studies/recorded-usage.md]
+    python bench/replay/recorded_usage.py [PATH ...] [--into bench/results/studies/recorded-usage.md]
 
 Prompt sizes are taken from the recorded usage, so that what is tested is the cache and not a tokenizer: the prompt of a
 request holds fresh + read + written tokens, and what it grew by since the request before is the size of its new messages.

@@ -1,4 +1,4 @@
-"""`python bench/studies PATH... --into FOLDER`: run every study and write its page."""
+"""`python bench/studies PATH... --into FOLDER`: run every study, write its tables and its plot."""
 
 import argparse
 import shlex
@@ -36,12 +36,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python bench/studies",
-        description="Vary the sweep's settings one at a time on recorded sessions, and write a page and a plot of each.",
-        epilog="What stands on a page outside the marks of its figures is kept.",
+        description="Vary the sweep's settings one at a time on recorded sessions, and write tables and a plot of each.",
+        epilog="A page of conclusions that is there is kept; so is what stands outside the marks of the figures.",
     )
     names = [study.name for study in questions.every()]
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="session files, or folders of them")
-    parser.add_argument("--into", type=Path, required=True, metavar="FOLDER", help="where the pages are written")
+    parser.add_argument(
+        "--into", type=Path, required=True, metavar="FOLDER", help="where plots and conclusions are written"
+    )
+    parser.add_argument(
+        "--tables", type=Path, metavar="FOLDER", help="where the tables are written (default: tables/ in --into)"
+    )
     parser.add_argument("--study", action="append", choices=names, help="only this one; repeat for several")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="worker processes (1: none)")
     return parser
@@ -50,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
 def command_of(arguments: argparse.Namespace) -> str:
     """The words that make the same figures again, whatever the number of workers."""
     paths = [path.as_posix() for path in arguments.paths]
-    return shlex.join(["python", "bench/studies", *paths, "--into", arguments.into.as_posix()])
+    words = ["python", "bench/studies", *paths, "--into", arguments.into.as_posix()]
+    return shlex.join(words if arguments.tables is None else [*words, "--tables", arguments.tables.as_posix()])
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -63,12 +69,14 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.jobs > 1:
             pool = stack.enter_context(ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")))
         results = measure(open_all(arguments.paths), variants, executor=pool, progress=_progress())
-    try:
-        arguments.into.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CgError(f"{arguments.into}: cannot be made: {error.strerror}") from error
+    tables: Path = arguments.tables or arguments.into / "tables"
+    for folder in (arguments.into, tables):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CgError(f"{folder}: cannot be made: {error.strerror}") from error
     for study in studies:
-        for path in write(study, results, arguments.into, command_of(arguments)):
+        for path in write(study, results, arguments.into, tables, command_of(arguments)):
             print(path)
     for line in results.skipped:
         print(f"skipped {line}", file=sys.stderr)

@@ -1,5 +1,6 @@
-"""A study as a page: what people wrote about it stays, what the command makes is replaced between two marks."""
+"""A study as two pages: the conclusion, which people write, and the tables, which are replaced between two marks."""
 
+import os
 from pathlib import Path
 
 from cg.errors import CgError
@@ -17,26 +18,38 @@ BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 CURVES = "free-judges-curves"
 
 
-def write(study: Study, results: Results, folder: Path, command: str) -> list[Path]:
-    """Write a study's page and plots; returns the files. Raises CgError where a page has lost its marks."""
-    page, plot = folder / f"{study.name}.md", folder / f"{study.name}.svg"
-    plots = {plot: draw(study, results)}
+def write(study: Study, results: Results, into: Path, tables: Path, command: str) -> list[Path]:
+    """Write a study's tables and plots, and a page for its conclusion where there is none; returns the files.
+
+    Raises CgError where the page of the tables has lost its marks.
+    """
+    page, figures = into / f"{study.name}.md", tables / f"{study.name}.md"
+    plots = {into / f"{study.name}.svg": draw(study, results)}
     if study.name == free_rules().name and any(session.moments for session in results.sessions):
-        plots[folder / f"{CURVES}.svg"] = curves.plot(results)
+        plots[tables / f"{CURVES}.svg"] = curves.plot(results)
     block = made(study, results, command)
     try:
-        old = page.read_text("utf-8") if page.exists() else fresh(study)
-        page.write_text(replaced(old, block, page), "utf-8")
-        for path, text in plots.items():
+        old = figures.read_text("utf-8") if figures.exists() else fresh(study)
+        texts = {figures: replaced(old, block, figures), **plots}
+        if not page.exists():
+            texts[page] = conclusion(study, Path(os.path.relpath(figures, into)))
+        for path, text in texts.items():
             path.write_text(text, "utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CgError(f"{page}: cannot be written: {type(error).__name__}") from error
-    return [page, *plots]
+        raise CgError(f"{figures}: cannot be written: {type(error).__name__}") from error
+    return list(texts)
 
 
 def fresh(study: Study) -> str:
-    """A page that nobody has written on yet."""
+    """The page of the tables before it has any."""
     return f"# {study.title}\n\n{study.question}\n\n{study.how}\n\n{BEGIN}\n{END}\n"
+
+
+def conclusion(study: Study, figures: Path) -> str:
+    """The page that people go on to write: the question, the plot, and the way to the tables."""
+    return (
+        f"# {study.title}\n\n{study.question}\n\n![{study.title}]({study.name}.svg)\n\n[Tables]({figures.as_posix()})\n"
+    )
 
 
 def replaced(old: str, block: str, page: Path) -> str:
@@ -50,7 +63,7 @@ def replaced(old: str, block: str, page: Path) -> str:
 
 def made(study: Study, results: Results, command: str) -> str:
     """All that stands between the marks."""
-    parts = [f"Made by `{command}`.", sample(results), f"![{study.title}]({study.name}.svg)", table(study, results)]
+    parts = [f"Made by `{command}`.", sample(results), table(study, results)]
     if study.name == free_rules().name:
         parts += [f"![Live kept against spent gone]({CURVES}.svg)", curves.text(results)]
     return "\n\n".join(parts)

@@ -3,7 +3,10 @@
 
 score(d) = sum over the query's distinct terms, in sorted order, of idf * (k1 + 1) * tf / (tf + norm(d)), with
 norm(d) = k1 * (1 - b + b * dl / avgdl), in double precision. Here is what Python sees. Under it, each with its headers:
-bm25/text.pxd, from a str to tokens; bm25/store.pxd, building and opening an index; bm25/query.pxd, asking one.
+bm25/text.pyx, from a str to tokens; bm25/store.pyx, building and opening an index; bm25/query.pyx, asking one.
+
+The three are included, as the module is one: its C state, the table of characters and the instruction path, must be
+there once, and a second compiled module would have to be imported by the first, which no compiled module does.
 """
 import os
 import stat
@@ -17,14 +20,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from cg.kernels.bm25.query cimport (
-    Bm25Answer, Bm25Batch, Bm25Hit, Bm25Plan, bm25_answer_free, bm25_batch_close, bm25_batch_open, bm25_batch_work,
-    bm25_plan_free, bm25_rank, bm25_scores, bm25_search, checked, checked_k, make_plan,
-)
-from cg.kernels.bm25.store cimport (
-    Bm25Header, Store, build_store, close_store, derived_bytes, open_store, sealed_header,
-)
-from cg.kernels.bm25.text cimport bm25_ascii, bm25_normalize, fold, tokens_of
+include "kernels/bm25/text.pyx"
+include "kernels/bm25/store.pyx"
+include "kernels/bm25/query.pyx"
 
 cdef extern from "bm25/base.h" nogil:
     int bm25_path

@@ -8,64 +8,28 @@ to upper case, or five digits and more. Its pieces between dots and hyphens are 
 line number and outer blanks, if that has 24 bytes and two words or more; of a longer one the first 400 bytes count.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport uint8_t
 
-cdef enum:              # classes of a byte, as bits
-    LOWER = 1
-    UPPER = 2
-    DIGIT = 4
-    UNDER = 8
-    JOINT = 16          # '.' and '-': inside a name, never at its ends
-    ALNUM = 7
-    WORD = 15
-    STEP = 32           # of a run: an upper-case letter right behind a lower-case one
-    TELLING = 60        # a run without any of these bits is a plain word
+cdef extern from "wording/names.h" nogil:
+    enum: DIGIT, JOINT, STEP, TELLING
+    const uint8_t *KIND
+    void fill_kinds(bint with_sigils)
+    bint is_coined(const uint8_t *s, Py_ssize_t n, Py_ssize_t least_digits)
+    bint has_two_words(const uint8_t *s, Py_ssize_t n)
 
 cdef enum:
     MIN_NAME = 4
     MAX_NAME = 64       # longer runs are encoded data; their pieces still count
+    MANY_DIGITS = 5     # a number of fewer is too common to be a name
     MIN_LINE = 24
     MAX_LINE = 400
     MAX_ITEMS = 100_000     # real outputs of 1 MB hold 20,000; past this a text is data, and memory is worth more
 
-cdef unsigned char KIND[256]
-
-cdef void fill_kinds() noexcept:
-    cdef int c
-    for c in range(256):
-        if 97 <= c <= 122:
-            KIND[c] = LOWER
-        elif 65 <= c <= 90:
-            KIND[c] = UPPER
-        elif 48 <= c <= 57:
-            KIND[c] = DIGIT
-        elif c == 95:
-            KIND[c] = UNDER
-        elif c == 45 or c == 46:
-            KIND[c] = JOINT
-        else:
-            KIND[c] = 0
-
-fill_kinds()
+fill_kinds(False)
 
 cdef bint is_name(const unsigned char *s, Py_ssize_t n) noexcept nogil:
     """Whether s[:n], of word bytes and joints and with none of the latter at its ends, is no plain word."""
-    cdef Py_ssize_t i
-    cdef unsigned char seen = 0, kind, before = 0
-    cdef Py_ssize_t digits = 0
-    if n < MIN_NAME or n > MAX_NAME:
-        return False
-    for i in range(n):
-        kind = KIND[s[i]]
-        if kind & UPPER and before & LOWER:
-            return True
-        if kind & UNDER and before & ALNUM and i + 1 < n and KIND[s[i + 1]] & ALNUM:
-            return True
-        if s[i] == b'.' and before & ALNUM and KIND[s[i + 1]] & (LOWER | UPPER):
-            return True
-        digits += kind & DIGIT != 0
-        seen |= kind
-        before = kind
-    return digits > 0 and (seen & (LOWER | UPPER) != 0 or digits >= 5)
+    return MIN_NAME <= n <= MAX_NAME and is_coined(s, n, MANY_DIGITS)
 
 cdef int add(set found, const unsigned char *s, Py_ssize_t n) except -1:
     found.add(PyBytes_FromStringAndSize(<const char *> s, n))
@@ -114,8 +78,7 @@ cdef Py_ssize_t past_line_number(const unsigned char *s, Py_ssize_t n) noexcept 
 
 cdef int add_line(set found, const unsigned char *s, Py_ssize_t n) except -1:
     """Add the line s[:n] if it is long enough to be recognised by itself."""
-    cdef Py_ssize_t i, words = 0, cut
-    cdef bint inside = False
+    cdef Py_ssize_t cut
     cut = past_line_number(s, n)
     s += cut
     n -= cut
@@ -124,16 +87,8 @@ cdef int add_line(set found, const unsigned char *s, Py_ssize_t n) except -1:
         n -= 1
     while n > 0 and is_blank(s[n - 1]):
         n -= 1
-    if n < MIN_LINE:
-        return 0
-    for i in range(n):
-        if KIND[s[i]] & WORD:
-            words += not inside
-            inside = True
-            if words == 2:
-                return add(found, s, min(n, <Py_ssize_t> MAX_LINE))
-        else:
-            inside = False
+    if n >= MIN_LINE and has_two_words(s, n):
+        return add(found, s, min(n, <Py_ssize_t> MAX_LINE))
     return 0
 
 def items(bytes text not None) -> set[bytes]:
@@ -151,7 +106,7 @@ def items(bytes text not None) -> set[bytes]:
             if before == 0:
                 run = i
                 seen = 0
-            seen |= kind | ((kind << 4) & (before << 5) & STEP)
+            seen |= kind | ((kind << 5) & (before << 6) & STEP)
             before = kind
             continue
         if before and seen & TELLING and i - run >= MIN_NAME:

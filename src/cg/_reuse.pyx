@@ -17,17 +17,12 @@ from cython cimport final, pymutex
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-cdef enum:              # classes of a byte, as bits
-    LOWER = 1
-    UPPER = 2
-    DIGIT = 4
-    UNDER = 8
-    SIGIL = 16          # '$' and '@'
-    JOINT = 32          # '.' and '-': inside an identifier, never at its ends
-    LETTER = 3
-    ALNUM = 7
-    WORD = 15
-    START = 31
+cdef extern from "wording/names.h" nogil:
+    enum: DIGIT, START, JOINT
+    const uint8_t *KIND
+    void fill_kinds(bint with_sigils)
+    bint is_coined(const uint8_t *s, Py_ssize_t n, Py_ssize_t least_digits)
+    bint has_two_words(const uint8_t *s, Py_ssize_t n)
 
 cdef enum:
     MIN_IDENTIFIER = 6
@@ -50,47 +45,11 @@ cdef struct Slot:
     uint32_t stamp          # of the last texts that held it, so that an item counts once
     uint32_t carriers       # outputs that brought it
 
-cdef uint8_t KIND[256]
-
-cdef void fill_kinds() noexcept:
-    cdef int c
-    for c in range(256):
-        if 97 <= c <= 122:
-            KIND[c] = LOWER
-        elif 65 <= c <= 90:
-            KIND[c] = UPPER
-        elif 48 <= c <= 57:
-            KIND[c] = DIGIT
-        elif c == 95:
-            KIND[c] = UNDER
-        elif c == 36 or c == 64:
-            KIND[c] = SIGIL
-        elif c == 45 or c == 46:
-            KIND[c] = JOINT
-        else:
-            KIND[c] = 0
-
-fill_kinds()
+fill_kinds(True)
 
 cdef bint is_identifier(const uint8_t *s, Py_ssize_t n) noexcept nogil:
     """Whether s[:n], of identifier bytes with no joint at its ends, does not look like a word of prose."""
-    cdef Py_ssize_t i, digits = 0
-    cdef uint8_t kind, before = 0, seen = 0
-    if n < MIN_IDENTIFIER:
-        return False
-    for i in range(n):
-        kind = KIND[s[i]]
-        if kind & UPPER and before & LOWER:
-            return True
-        if before & ALNUM and i + 1 < n:
-            if kind & UNDER and KIND[s[i + 1]] & ALNUM:
-                return True
-            if s[i] == b'.' and KIND[s[i + 1]] & LETTER:
-                return True
-        digits += kind & DIGIT != 0
-        seen |= kind
-        before = kind
-    return digits == n or (digits > 0 and seen & LETTER != 0)
+    return n >= MIN_IDENTIFIER and is_coined(s, n, n)
 
 cdef inline Py_ssize_t n_characters(const uint8_t *s, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i, found = 0
@@ -191,19 +150,6 @@ cdef Py_ssize_t past_line_number(const uint8_t *s, Py_ssize_t n) except -1:
     if c == b':' or c == b'|' or c == 0x2192:
         return i + step
     return i if has_tab else 0
-
-cdef bint has_two_words(const uint8_t *s, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i, words = 0
-    cdef bint inside = False
-    for i in range(n):
-        if KIND[s[i]] & WORD:
-            words += not inside
-            inside = True
-            if words == 2:
-                return True
-        else:
-            inside = False
-    return False
 
 cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
     h ^= h >> 32

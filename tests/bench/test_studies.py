@@ -17,7 +17,8 @@ from cg.errors import CgError
 from cg.replay.recordings.hindsight import Label
 from cg.replay.sessions import open_all
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
+ROOT = Path(__file__).parents[2]
+DOCS, TABLES = ROOT / "docs" / "studies", ROOT / "bench" / "results" / "studies"
 SMALL = ("ctxeval-small-15", "entire-small-15")
 MADE = re.compile(r"Made by `python bench/studies [^`]+`\.")
 
@@ -42,40 +43,47 @@ def test_one_command_writes_every_page_and_plot(tmp_path: Path, capsys: pytest.C
     logs, into = folder_of(tmp_path, *SMALL), tmp_path / "pages"
     assert main([str(logs), "--into", str(into)]) == 0
     names = {study.name for study in questions.every()}
-    assert {path.stem for path in into.glob("*.md")} == names
-    assert {path.stem for path in into.glob("*.svg")} == names | {pages.CURVES}
-    for path in into.glob("*.svg"):
+    tables = into / "tables"
+    assert {path.stem for path in into.glob("*.md")} == {path.stem for path in tables.glob("*.md")} == names
+    assert {path.stem for path in into.glob("*.svg")} == names
+    assert {path.stem for path in tables.glob("*.svg")} == {pages.CURVES}
+    for path in into.rglob("*.svg"):
         assert ET.fromstring(path.read_text("utf-8")).tag.endswith("svg")
-    for path in into.glob("*.md"):
+    for path in tables.glob("*.md"):
         text = path.read_text("utf-8")
         assert MADE.search(text), path.name
         assert "2 recordings, 28 requests" in text
         assert "nan" not in text
-    assert len(capsys.readouterr().out.splitlines()) == 2 * len(names) + 1
+    for path in into.glob("*.md"):
+        text = path.read_text("utf-8")
+        assert f"({path.stem}.svg)" in text and f"(tables/{path.name})" in text
+    assert len(capsys.readouterr().out.splitlines()) == 3 * len(names) + 1
 
 
 def test_a_page_keeps_what_people_wrote_on_it(tmp_path: Path) -> None:
-    """Only what stands between the marks is made anew."""
+    """Only what stands between the marks is made anew; the conclusion is never touched again."""
     logs, into = folder_of(tmp_path, "entire-small-15"), tmp_path / "pages"
-    arguments = [str(logs), "--into", str(into), "--study", "spare-breakpoint"]
+    arguments = [str(logs), "--into", str(into), "--tables", str(tmp_path / "more"), "--study", "spare-breakpoint"]
     assert main(arguments) == 0
-    page = into / "spare-breakpoint.md"
+    page, conclusion = tmp_path / "more" / "spare-breakpoint.md", into / "spare-breakpoint.md"
     first = page.read_text("utf-8")
     page.write_text(first.replace(pages.BEGIN, f"Our finding.\n\n{pages.BEGIN}\nold").replace("removed", "gone", 1))
+    conclusion.write_text("It pays.")
     assert main(arguments) == 0
     again = page.read_text("utf-8")
     assert "Our finding." in again and "\nold" not in again
     assert first.partition(pages.BEGIN)[2] == again.partition(pages.BEGIN)[2]
+    assert conclusion.read_text() == "It pays."
 
 
 def test_a_page_without_its_marks_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A page that lost its marks is named, and left as it is."""
-    logs, into = folder_of(tmp_path, "entire-small-15"), tmp_path / "pages"
-    into.mkdir()
-    (into / "spare-breakpoint.md").write_text("mine")
-    assert main([str(logs), "--into", str(into), "--study", "spare-breakpoint"]) == 2
+    logs, tables = folder_of(tmp_path, "entire-small-15"), tmp_path / "pages" / "tables"
+    tables.mkdir(parents=True)
+    (tables / "spare-breakpoint.md").write_text("mine")
+    assert main([str(logs), "--into", str(tables.parent), "--study", "spare-breakpoint"]) == 2
     assert "spare-breakpoint.md: has no lines" in capsys.readouterr().err
-    assert (into / "spare-breakpoint.md").read_text() == "mine"
+    assert (tables / "spare-breakpoint.md").read_text() == "mine"
 
 
 def test_a_damaged_log_is_named_and_the_rest_is_studied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,38 +102,52 @@ def test_the_number_of_workers_must_be_one_or_more(tmp_path: Path, capsys: pytes
     assert "jobs is 0; it must be 1 to" in capsys.readouterr().err
 
 
-# -- the pages that stand in docs ----------------------------------------------------------------------------------------
+# -- the pages that stand in the repository --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [study.name for study in questions.every()])
-def test_every_figure_in_docs_is_marked_with_the_command_that_makes_it(name: str) -> None:
-    """Tables and plots stand between the marks, under the command, and the plots are there."""
-    text = (DOCS / f"{name}.md").read_text("utf-8")
+def test_every_table_is_marked_with_the_command_that_makes_it(name: str) -> None:
+    """Tables stand between the marks, under the command, and the plots that they show are there."""
+    text = (TABLES / f"{name}.md").read_text("utf-8")
     before, begin, rest = text.partition(pages.BEGIN)
     block, end, after = rest.partition(pages.END)
     assert begin and end
     assert MADE.match(block.strip())
     assert not re.search(r"^\||!\[", before + after, re.M)
-    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", block)
-    assert f"{name}.svg" in shown
-    for plot in shown:
-        assert (DOCS / plot).is_file()
+    for plot in re.findall(r"!\[[^]]*\]\(([^)]+)\)", block):
+        assert (TABLES / plot).is_file()
+
+
+@pytest.mark.parametrize("name", [study.name for study in questions.every()])
+def test_every_conclusion_shows_its_plot_and_leads_to_its_tables(name: str) -> None:
+    """And holds no table of its own, which the command would not renew."""
+    text = (DOCS / f"{name}.md").read_text("utf-8")
+    assert re.findall(r"!\[[^]]*\]\(([^)]+)\)", text) == [f"{name}.svg"]
+    assert (DOCS / f"{name}.svg").is_file()
+    assert f"](../../bench/results/studies/{name}.md)" in text
+    assert not re.search(r"^\|", text, re.M)
 
 
 def test_every_page_of_figures_names_the_command_that_makes_them() -> None:
     """Also the pages in the same folder that other commands make."""
-    pages_with_tables = [path for path in DOCS.glob("*.md") if "\n| " in path.read_text("utf-8")]
+    pages_with_tables = [path for path in TABLES.glob("*.md") if "\n| " in path.read_text("utf-8")]
     assert len(pages_with_tables) >= len(questions.every())
     for path in pages_with_tables:
         text = path.read_text("utf-8")
+        if path.name == "waits.md":  # whose tables two commands print
+            assert re.findall(r"`python (bench/replay/\w+\.py) [^`]+`", text) == [
+                "bench/replay/resume.py",
+                "bench/replay/pings.py",
+            ]
+            continue
         assert pages.BEGIN in text and pages.END in text, path.name
-        assert re.search(r"`python [^`]+docs/studies[^`]*`", text), path.name
+        assert re.search(r"`python [^`]+bench/results/studies[^`]*`", text), path.name
 
 
-def test_the_pages_in_docs_have_the_lines_of_the_studies() -> None:
+def test_the_tables_have_the_lines_of_the_studies() -> None:
     """A study that varies something else has to be run again: its page shows every variant, and no other."""
     for study in questions.every():
-        block = (DOCS / f"{study.name}.md").read_text("utf-8").partition(pages.BEGIN)[2]
+        block = (TABLES / f"{study.name}.md").read_text("utf-8").partition(pages.BEGIN)[2]
         table = block[block.index("\n| ") + 1 :].partition("\n\n")[0]
         rows = [[cell for cell in line.strip("| ").split(" | ") if cell.strip()] for line in table.splitlines()[2:]]
         found = [(panel.name, series, value) for panel in study.panels for series, value, _ in panel.variants()]
@@ -268,5 +290,5 @@ def test_the_figures_of_a_page_are_the_same_whoever_works(tmp_path: Path) -> Non
     for jobs in ("1", "2"):
         into = tmp_path / "pages"
         assert main([str(logs), "--into", str(into), "--study", "which", "--jobs", jobs]) == 0
-        made.append((into / "which.md").read_bytes())
+        made.append((into / "tables" / "which.md").read_bytes())
     assert made[0] == made[1]

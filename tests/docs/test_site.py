@@ -1,10 +1,11 @@
 """The pages that are made from the code, the picture of the imports, and the check of the links."""
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import documented
 import pytest
-from docsite import accessible, api, codes, commands, configuration, docstrings, imports, links, stage
+from docsite import accessible, api, codes, commands, configuration, docstrings, imports, links, picture, stage
 
 import cg
 from cg.gateway import settings
@@ -14,6 +15,7 @@ from cg.sweep import config
 from cg.sweep.counters import Decline, Event
 
 PACKAGE = Path(cg.__file__).parent
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +24,25 @@ def made() -> dict[str, str]:
 
 
 # -- made from the code ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_made_from_the_code_stands_fresh_in_docs() -> None:
+    """A reader of the repository sees what the site shows; `python tools/docs.py --write` makes it again."""
+    assert list(stage.stale()) == []
+
+
+def test_a_page_that_is_not_as_it_would_be_made_is_stale_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changed or missing; what is fresh is left alone."""
+    monkeypatch.setattr(stage, "ROOT", tmp_path)
+    monkeypatch.setattr(stage, "made", lambda: {"reference/a.md": "new", "b.svg": "same"})
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "b.svg").write_text("same")
+    assert stage.write() == ["reference/a.md"]
+    assert stage.stale() == {}
+    (tmp_path / "docs" / "b.svg").write_text("old")
+    assert stage.stale() == {"b.svg": "same"}
 
 
 def test_every_key_stands_in_the_reference_with_its_range_variable_and_flag(made: dict[str, str]) -> None:
@@ -109,11 +130,74 @@ def test_an_import_that_goes_up_is_seen(tmp_path: Path) -> None:
     assert imports.edges(tmp_path) == {("sweep", "gateway"): 1, ("doors", "hints"): 1, ("doors", "compiled"): 1}
 
 
-def test_the_picture_says_in_words_what_it_shows(made: dict[str, str]) -> None:
-    """Every arrow has its sentence."""
-    title = made["imports.svg"].partition("<title>")[2].partition("</title>")[0]
-    for (a, b), n in imports.edges(PACKAGE).items():
-        assert f"{a} imports {b} in {n} files" in title
+def package_of(folder: Path, **files: str) -> Path:
+    """A package whose files import what is given, by module name behind `cg.`, with its dots as two underscores."""
+    for name in (*imports.ROOMS[:4], "kernels/bm25"):
+        (folder / name).mkdir(parents=True)
+    for name, named in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"from cg.{module} import x\n" for module in named.split()), "utf-8")
+    return folder
+
+
+def test_the_folders_of_a_room_stand_above_what_they_import(tmp_path: Path) -> None:
+    """Whatever the room's folders are called; files of the room itself stand among them by name."""
+    package = package_of(
+        tmp_path,
+        gateway__cli="gateway.http.app",
+        gateway__http__app="gateway.sweeping.turns gateway.settings sweep.core.policy",
+        gateway__sweeping__turns="gateway.sweeping.locks gateway.settings",
+        gateway__sweeping__locks="",
+        gateway__settings="",
+    )
+    assert imports.layers(package, "gateway") == [["cli"], ["http/"], ["sweeping/"], ["settings"]]
+
+
+def test_folders_that_import_each_other_stand_in_one_row(tmp_path: Path) -> None:
+    """A circle is drawn as one, and what both import below it."""
+    package = package_of(
+        tmp_path,
+        sweep__a__x="sweep.b.y",
+        sweep__b__y="sweep.a.x sweep.values",
+        sweep__values="",
+        sweep__cli="sweep.a.x",
+    )
+    assert imports.layers(package, "sweep") == [["cli"], ["a/", "b/"], ["values"]]
+
+
+def test_a_module_that_a_folder_hands_out_is_seen_in_any_form_of_import(tmp_path: Path) -> None:
+    """`from cg.sweep.core import policy`, `from cg.sweep import values` and `import cg.sweep.store` name a part alike."""
+    package = package_of(tmp_path, sweep__core__policy="", sweep__values="", sweep__store="", sweep__cli="")
+    forms = "from cg.sweep.core import policy\nfrom cg.sweep import values\ndef f():\n    import cg.sweep.store\n"
+    (package / "sweep" / "cli.py").write_text(forms, "utf-8")
+    assert imports.layers(package, "sweep") == [["cli"], ["core/", "store", "values"]]
+
+
+def test_more_files_than_can_be_read_are_shown_as_their_number(tmp_path: Path) -> None:
+    """A room without folders is one row, in no order."""
+    few, many = (package_of(tmp_path / str(n), **{f"hints__m{i}": "" for i in range(n)}) for n in (3, 16))
+    assert imports.layers(few, "hints") == [["m0", "m1", "m2"]]
+    assert imports.layers(many, "hints") == [["16 files"]]
+
+
+def test_no_name_of_the_picture_stands_outside_of_its_panel() -> None:
+    """It is read at the width of a page."""
+    root = ET.fromstring(picture.picture(PACKAGE))
+    boxes = [(float(r.get("x", 0)), float(r.get("width", "0").rstrip("%"))) for r in root.iter(f"{SVG}rect")]
+    assert max(x + width for x, width in boxes) <= picture.MARGIN + picture.PANEL_WIDTH
+    assert float(root.get("viewBox", "").split()[2]) <= 860
+
+
+def test_the_picture_says_in_words_what_it_shows() -> None:
+    """Every arrow has its sentence, and every folder of the package its box."""
+    drawn = picture.picture(PACKAGE)
+    title = drawn.partition("<title>")[2].partition("</title>")[0]
+    for a, b in imports.edges(PACKAGE):
+        assert f"{a} imports {b}" in title
+    for room in ("gateway", "replay", "sweep", "hints"):
+        for folder in {path.relative_to(PACKAGE / room).parts[0] for path in (PACKAGE / room).glob("*/*.py")}:
+            assert f">{folder}/</text>" in drawn
 
 
 # -- written by hand, held to the code ----------------------------------------------------------------------------------
@@ -121,7 +205,8 @@ def test_the_picture_says_in_words_what_it_shows(made: dict[str, str]) -> None:
 
 def test_every_fault_has_its_row() -> None:
     """And no row counts under a name that nobody counts under."""
-    page = (documented.ROOT / "docs" / "faults.md").read_text("utf-8")
+    page = (documented.ROOT / "docs" / "operations.md").read_text("utf-8").partition("## What can go wrong")[2]
+    page = page.partition("\n## ")[0]
     for fault in Fault:
         assert f'"{fault.value}"' in page, fault
     known = {member.value for member in (*Event, *Decline)} | {
@@ -134,7 +219,7 @@ def test_every_fault_has_its_row() -> None:
 
 def test_every_counter_of_the_verdict_policy_is_one() -> None:
     """The same for the page of the verdicts."""
-    page = (documented.ROOT / "docs" / "verdict-policy.md").read_text("utf-8")
+    page = (documented.ROOT / "docs" / "verdicts.md").read_text("utf-8")
     known = {member.value for member in (*Event, *Decline)}
     assert {word for word in page.split("`") if word.startswith("sweep_")} <= known
 
@@ -147,11 +232,21 @@ def test_the_files_and_folders_that_a_how_to_names_are_there() -> None:
                 assert (documented.ROOT / word).exists(), f"{page.name}: {word}"
 
 
-def test_the_index_names_every_page() -> None:
-    """So that a new page cannot be lost."""
+def test_the_index_leads_to_every_page() -> None:
+    """So that a new page cannot be lost. (Each study is named by the page of the studies.)"""
     docs = documented.ROOT / "docs"
-    named = {line for line in (docs / "index.md").read_text("utf-8").splitlines() if " " not in line}
-    assert sorted({page.stem for page in docs.glob("*.md")} - named) == ["index"]
+    named = {match["to"] for match in stage.LINK.finditer((docs / "index.md").read_text("utf-8"))}
+    named |= {f"studies/{m['to']}" for m in stage.LINK.finditer((docs / "studies" / "README.md").read_text("utf-8"))}
+    assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - named == {"index.md"}
+
+
+def test_the_lists_of_the_index_are_the_contents_of_the_site() -> None:
+    """A heading, its pages, and what only the site has."""
+    index = "# T\n\n[a](no.md)\n\n## Measured\n\n- [A](a.md): x\n- [B](bench/b.md)\n\n## Use it\n\n- [C](c.md)\n"
+    made = stage.with_contents(index)
+    assert made.count("```{toctree}") == 2
+    assert ":caption: Measured\n:glob:\n\na\nbench/b\nstudies/*\n```" in made
+    assert ":caption: Use it\n\nc\n```" in made
 
 
 # -- links -------------------------------------------------------------------------------------------------------------

@@ -201,6 +201,8 @@ class RawUpstream:
             stack.enter_context(connection)
             try:
                 connection = stack.enter_context(self.wrap(connection))
+                self._open.add(connection)  # where TLS was put around it, the first one is a socket no more
+                stack.callback(self._open.discard, connection)
                 wire = Wire(connection)
                 wire.socket.settimeout(60.0)
                 while (request := wire.message() if self.reads_bodies else wire.head()) is not None:

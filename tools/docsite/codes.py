@@ -10,7 +10,6 @@ from enum import StrEnum
 from cg.gateway import events
 from cg.gateway.telemetry import meanings as words
 from cg.sweep import counters, ledger, values
-from docsite.commands import parsers, subcommands
 from docsite.configuration import code, table
 
 # each set: heading, what it is for, members
@@ -38,24 +37,16 @@ WORDS = {
 
 def page() -> str:
     """The page, in Markdown."""
-    return "\n".join([HEAD, *_exit_codes(), *_sets()])
+    return "\n".join([HEAD, *_sets()])
 
 
 HEAD = """\
-# Exit codes, error codes, counters
+# Codes and counters
 
-Made from the closed sets in the code. No code is built from content, so their number does not depend on traffic. The
-error codes of `cg-hints` stand with what they mean in [hints](../hints.md#refusals).
+Made from the closed sets in the code. No code is built from content, so their number does not depend on traffic. Exit codes
+stand with each [command](commands.md), the error codes of `cg-hints` in [hints](../hints.md#refusals). Words are explained
+in the [glossary](../glossary.md).
 """
-
-
-def _exit_codes() -> Iterator[str]:
-    yield "## Exit codes\n"
-    for parser in parsers().values():
-        for one in (parser, *subcommands(parser).values()):
-            text = (one.epilog or "").partition("error codes:")[0].strip()
-            if text:
-                yield f"`{one.prog}`\n\n```text\n{text}\n```\n"
 
 
 def _sets() -> Iterator[str]:

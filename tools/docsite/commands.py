@@ -1,7 +1,6 @@
 """The command reference, from the parsers that read the command lines."""
 
 import argparse
-import textwrap
 from collections.abc import Iterator, Mapping
 
 from cg.gateway import cli as proxy
@@ -9,8 +8,6 @@ from cg.hints import arguments as hints
 from cg.replay import cli as replay
 from cg.sweep import cli as sweep
 from docsite.configuration import code, table
-
-WIDTH = 96  # columns of a usage line
 
 
 def parsers() -> Mapping[str, argparse.ArgumentParser]:
@@ -53,10 +50,15 @@ def _described(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:
-    """The usage as `--help` prints it on a terminal of WIDTH columns."""
-    formatter = argparse.HelpFormatter(parser.prog, width=WIDTH)
-    formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
-    return textwrap.dedent(formatter.format_help().strip().replace("usage: ", " " * len("usage: ")))
+    """The command with its positional arguments. (argparse's own line differs between versions of Python.)"""
+    words = [parser.prog, "[options]"]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            words.append("COMMAND ...")
+        elif not action.option_strings:
+            name = str(action.metavar or action.dest)
+            words.append(f"{name} ..." if action.nargs in ("+", "*", argparse.REMAINDER) else name)
+    return " ".join(words)
 
 
 def _row(action: argparse.Action) -> list[str] | None:

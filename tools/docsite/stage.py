@@ -1,4 +1,4 @@
-"""Sources of the site: the pages of docs/ beside the pages and pictures that are made from the code."""
+"""Sources of the site: the pages of docs/, some of which are made from the code, beside those that only the site has."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import cg
-from docsite import api, codes, commands, configuration, imports
+from docsite import api, codes, commands, configuration, picture
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(cg.__file__).parent
@@ -19,7 +19,12 @@ TAKEN = {
     "bench/shape_kinds.md": "bench/shape_kinds.md",
     "tests/data/verdicts/README.md": "verdict-rules.md",
 }
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<to>[^)\s#:]+)(?P<place>#[^)\s]*)?\)")
+LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<to>[^)\s#:]+)(?P<place>#[^)\s]*)?\)")
+
+
+# what the site shows beside the lists of the index, by the heading of the list; some of it is there only when it is built
+BESIDE = {"Understand it": ["verdict-rules"], "Reference": ["reference/api-*"], "Measured": ["studies/*"]}
+HEADING = re.compile(r"^## (?P<caption>.+)\n(?P<list>(?:\n|- .*\n)+)", re.M)
 
 
 def lay(into: Path) -> None:
@@ -29,23 +34,61 @@ def lay(into: Path) -> None:
     for there in sorted(into.rglob("*.md")):
         here = Path("docs") / there.relative_to(into)
         there.write_text(relinked(there.read_text("utf-8"), here), "utf-8")
-    for name, text in made().items():
+    index = into / "index.md"
+    index.write_text(with_contents(index.read_text("utf-8")), "utf-8")
+    for name, text in taken().items():
         path = into / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text, "utf-8")
 
 
 def made() -> dict[str, str]:
-    """The pages and pictures that are made, and those that are taken from elsewhere, by their place on the site."""
+    """The pages and the picture in docs/ that are made from the code, by their place there."""
     serve = commands.subcommands(commands.parsers()["cg-proxy"])["serve"]
     return {
         "reference/configuration.md": configuration.page(serve),
         "reference/commands.md": commands.page(),
         "reference/codes.md": codes.page(),
-        **api.pages(),
-        "imports.svg": imports.picture(PACKAGE),
-        **{to: relinked((ROOT / name).read_text("utf-8"), Path(name)) for name, to in TAKEN.items()},
+        "architecture.svg": picture.picture(PACKAGE),
     }
+
+
+def stale() -> dict[str, str]:
+    """Those of them that do not stand in docs/ as they would be made now."""
+    docs = ROOT / "docs"
+    return {
+        name: text
+        for name, text in made().items()
+        if not (docs / name).is_file() or (docs / name).read_text("utf-8") != text
+    }
+
+
+def write() -> list[str]:
+    """Make them again where they are stale; returns which."""
+    found = stale()
+    for name, text in found.items():
+        path = ROOT / "docs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    return list(found)
+
+
+def taken() -> dict[str, str]:
+    """The pages that only the site has: the API, and files from elsewhere, by their place on the site."""
+    files = {to: relinked((ROOT / name).read_text("utf-8"), Path(name)) for name, to in TAKEN.items()}
+    return {**api.pages(), **files}
+
+
+def with_contents(index: str) -> str:
+    """The index with the site's tables of contents, which are its own lists of links."""
+
+    def listed(match: re.Match[str]) -> str:
+        names = [found["to"].removesuffix(".md") for found in LINK.finditer(match["list"])]
+        beside = BESIDE.get(match["caption"], [])
+        head = ["```{toctree}", ":hidden:", f":caption: {match['caption']}", *([":glob:"] * bool(beside)), ""]
+        return match[0] + "\n".join(["", *head, *names, *beside, "```", "", ""])
+
+    return HEADING.sub(listed, index + "\n")
 
 
 def relinked(text: str, here: Path) -> str:

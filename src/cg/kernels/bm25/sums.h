@@ -1,4 +1,4 @@
-/* Sums of upper bounds, 16 bits a document, and which of them reach a bar: the loops that have an instruction path. */
+/* Sums of upper bounds, 16 bits a document, and which of them reach a limit: the loops that have an instruction path. */
 #ifndef BM25_SUMS_H
 #define BM25_SUMS_H
 
@@ -6,10 +6,10 @@
 
 #define BM25_PRUNE_TERMS 32      /* terms of a query that bounds are used for */
 
-/* Add columns to the sums of whole groups of 64 documents. Groups in which a sum reaches `need` are noted in `hot` and
-   keep their sums; the others are left clear. Returns the number of hot groups. */
+/* Add columns to the sums of whole groups of 64 documents. Groups in which a sum reaches `least` are noted in `group` and
+   keep their sums; the others are left clear. Returns the number of groups noted. */
 static uint32_t bm25_columns_plain(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n,
-                                   uint32_t count, uint16_t need, uint16_t *hot) {
+                                   uint32_t count, uint16_t least, uint16_t *group) {
     uint32_t found = 0;
     for (uint32_t g = 0; g < count; g += 64) {
         uint16_t *to = sum + g;
@@ -19,26 +19,26 @@ static uint32_t bm25_columns_plain(uint16_t *sum, const uint8_t *const *column, 
             uint32_t w = wq[j];
             for (uint32_t i = 0; i < 64; i++) to[i] = (uint16_t)(to[i] + (c[i] * w >> 8));
         }
-        for (int i = 0; i < 64; i++) any |= to[i] >= need;
-        if (any) hot[found++] = (uint16_t)(g / 64); else memset(to, 0, 64 * sizeof *to);
+        for (int i = 0; i < 64; i++) any |= to[i] >= least;
+        if (any) group[found++] = (uint16_t)(g / 64); else memset(to, 0, 64 * sizeof *to);
     }
     return found;
 }
 
-/* A bit for each of 64 sums that reaches `need`. */
-static uint64_t bm25_reached_plain(const uint16_t *sum, uint16_t need) {
+/* A bit for each of 64 sums that reaches `least`. */
+static uint64_t bm25_reached_plain(const uint16_t *sum, uint16_t least) {
     uint64_t bits = 0;
-    for (int i = 0; i < 64; i++) bits |= (uint64_t)(sum[i] >= need) << i;
+    for (int i = 0; i < 64; i++) bits |= (uint64_t)(sum[i] >= least) << i;
     return bits;
 }
 
 #if BM25_HAS_AVX2
-BM25_AVX2 static uint64_t bm25_reached_avx2(const uint16_t *sum, uint16_t need) {
-    __m256i bar = _mm256_set1_epi16((short)need), reached[4];
+BM25_AVX2 static uint64_t bm25_reached_avx2(const uint16_t *sum, uint16_t least) {
+    __m256i limit = _mm256_set1_epi16((short)least), reached[4];
     uint64_t bits = 0;
     for (int v = 0; v < 4; v++) {
         __m256i x = _mm256_loadu_si256((const __m256i *)sum + v);
-        reached[v] = _mm256_cmpeq_epi16(_mm256_max_epu16(x, bar), x);
+        reached[v] = _mm256_cmpeq_epi16(_mm256_max_epu16(x, limit), x);
     }
     for (int v = 0; v < 2; v++) {                /* packing works within halves of 128 bits: put them in order */
         __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(reached[2 * v], reached[2 * v + 1]), 0xD8);
@@ -48,8 +48,8 @@ BM25_AVX2 static uint64_t bm25_reached_avx2(const uint16_t *sum, uint16_t need) 
 }
 
 BM25_AVX2 static uint32_t bm25_columns_avx2(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n,
-                                            uint32_t count, uint16_t need, uint16_t *hot) {
-    __m256i w[BM25_PRUNE_TERMS], bar = _mm256_set1_epi16((short)need);
+                                            uint32_t count, uint16_t least, uint16_t *group) {
+    __m256i w[BM25_PRUNE_TERMS], limit = _mm256_set1_epi16((short)least);
     uint32_t found = 0;
     for (size_t j = 0; j < n; j++) w[j] = _mm256_set1_epi16((short)wq[j]);
     for (uint32_t g = 0; g < count; g += 64) {
@@ -61,11 +61,11 @@ BM25_AVX2 static uint32_t bm25_columns_avx2(uint16_t *sum, const uint8_t *const 
                 total[v] = _mm256_add_epi16(total[v], _mm256_mulhi_epu16(_mm256_slli_epi16(code, 8), w[j]));
             }
         most = _mm256_max_epu16(_mm256_max_epu16(total[0], total[1]), _mm256_max_epu16(total[2], total[3]));
-        reached = _mm256_cmpeq_epi16(_mm256_max_epu16(most, bar), most);
+        reached = _mm256_cmpeq_epi16(_mm256_max_epu16(most, limit), most);
         if (_mm256_testz_si256(reached, reached)) {
             for (int v = 0; v < 4; v++) total[v] = _mm256_setzero_si256();
         } else {
-            hot[found++] = (uint16_t)(g / 64);
+            group[found++] = (uint16_t)(g / 64);
         }
         for (int v = 0; v < 4; v++) _mm256_storeu_si256(to + v, total[v]);
     }
@@ -74,18 +74,18 @@ BM25_AVX2 static uint32_t bm25_columns_avx2(uint16_t *sum, const uint8_t *const 
 #endif
 
 BM25_INLINE uint32_t bm25_columns(uint16_t *sum, const uint8_t *const *column, const uint32_t *wq, size_t n,
-                                  uint32_t count, uint16_t need, uint16_t *hot) {
+                                  uint32_t count, uint16_t least, uint16_t *group) {
 #if BM25_HAS_AVX2
-    if (bm25_path == BM25_PATH_AVX2) return bm25_columns_avx2(sum, column, wq, n, count, need, hot);
+    if (bm25_path == BM25_PATH_AVX2) return bm25_columns_avx2(sum, column, wq, n, count, least, group);
 #endif
-    return bm25_columns_plain(sum, column, wq, n, count, need, hot);
+    return bm25_columns_plain(sum, column, wq, n, count, least, group);
 }
 
-BM25_INLINE uint64_t bm25_reached(const uint16_t *sum, uint16_t need) {
+BM25_INLINE uint64_t bm25_reached(const uint16_t *sum, uint16_t least) {
 #if BM25_HAS_AVX2
-    if (bm25_path == BM25_PATH_AVX2) return bm25_reached_avx2(sum, need);
+    if (bm25_path == BM25_PATH_AVX2) return bm25_reached_avx2(sum, least);
 #endif
-    return bm25_reached_plain(sum, need);
+    return bm25_reached_plain(sum, least);
 }
 
 #endif

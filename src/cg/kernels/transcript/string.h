@@ -72,6 +72,29 @@ static inline uint32_t write_canonical(uint8_t *to, uint32_t point) {
     return 2;
 }
 
+/* Puts n bytes behind the `size` bytes that stand past the end of `decoded`; 0 if memory is short. */
+static inline int keep_decoded(Buffer *decoded, uint32_t size, const uint8_t *from, uint32_t n) {
+    if (!reserve(decoded, (size_t)size + n + DECODE_SLACK)) return 0;
+    memcpy(decoded->bytes + decoded->len + size, from, n);
+    return 1;
+}
+
+/* Length and code point of the escape at i, or a stop. */
+static inline int walk_escape(const Reader *r, uint32_t i, uint32_t *point) {
+    *point = r->n - i >= 2 ? SIMPLE_ESCAPE[r->s[i + 1]] : 0;
+    return *point ? 2 : read_escape(r->s, i, r->n, point);
+}
+
+/* Steps past characters beyond ASCII, one after the other, no vector step between; a stop leaves *i at the fault. */
+static inline int walk_characters(const Reader *r, uint32_t *i) {
+    do {
+        const int length = utf8_length(r->s, *i, r->n);
+        if (length < 0) return length;
+        *i += (uint32_t)length;
+    } while (*i < r->n && r->s[*i] >= 0x80);
+    return 0;
+}
+
 /* Checks the string that opens at r->at, leaves r->at behind it and its span in *token. What it says goes to the end of
  * `decoded`, if that is not NULL, without becoming part of it; where no escape stands, the token says the same and
  * nothing is put there. */
@@ -83,29 +106,19 @@ static inline int walk_string(Reader *r, Token *token, Buffer *decoded) {
     for (;;) {
         if (escaped && decoded && (i = decode_steps(r, i, decoded, &size)) == NO_MEMORY) return STOP_MEMORY;
         const uint32_t run = plain_run(r, i);
-        if (escaped && decoded) {
-            if (!reserve(decoded, (size_t)size + (run - i) + DECODE_SLACK)) return STOP_MEMORY;
-            memcpy(decoded->bytes + decoded->len + size, s + i, run - i);
-        }
+        if (escaped && decoded && !keep_decoded(decoded, size, s + i, run - i)) return STOP_MEMORY;
         size += run - i;
         i = run;
-        if (i >= n) {
-            r->at = n;
-            return STOP_TRUNCATED;
-        }
+        r->at = i;               /* where a stop is found; the end in one that is cut */
+        if (i >= n) return STOP_TRUNCATED;
         const uint8_t c = s[i];
         if (c == '\\') {
-            if (!escaped && decoded) { /* the first: what stands before it was not copied */
-                if (!reserve(decoded, (size_t)size + DECODE_SLACK)) return STOP_MEMORY;
-                memcpy(decoded->bytes + decoded->len, s + token->start + 1, size);
-            }
+            uint32_t point;
+            const int length = walk_escape(r, i, &point);
+            /* At the first one, what stands before it was not copied. */
+            if (!escaped && decoded && !keep_decoded(decoded, 0, s + token->start + 1, size)) return STOP_MEMORY;
             escaped = 1;
-            uint32_t point = n - i >= 2 ? SIMPLE_ESCAPE[s[i + 1]] : 0;
-            int length = 2;
-            if (!point && (length = read_escape(s, i, n, &point)) < 0) {
-                r->at = i;
-                return length;
-            }
+            if (length < 0) return length;
             if (decoded) write_utf8(decoded->bytes + decoded->len + size, point);
             size += utf8_size(point);
             i += (uint32_t)length;
@@ -115,21 +128,12 @@ static inline int walk_string(Reader *r, Token *token, Buffer *decoded) {
             if (r->utf8 == UTF8_UNCHECKED) check_utf8(r, i);
             if (r->utf8 == UTF8_VALID) continue;
             const uint32_t begin = i;
-            do { /* one character after the other, no vector step between */
-                const int length = utf8_length(s, i, n);
-                if (length < 0) {
-                    r->at = i;
-                    return length;
-                }
-                i += (uint32_t)length;
-            } while (i < n && s[i] >= 0x80);
-            if (escaped && decoded) {
-                if (!reserve(decoded, (size_t)size + (i - begin) + DECODE_SLACK)) return STOP_MEMORY;
-                memcpy(decoded->bytes + decoded->len + size, s + begin, i - begin);
-            }
+            const int stop = walk_characters(r, &i);
+            r->at = i;
+            if (stop < 0) return stop;
+            if (escaped && decoded && !keep_decoded(decoded, size, s + begin, i - begin)) return STOP_MEMORY;
             size += i - begin;
         } else {
-            r->at = i;
             return STOP_CONTROL;
         }
     }

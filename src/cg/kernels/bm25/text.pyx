@@ -1,5 +1,5 @@
 # cython: language_level=3
-# From a str to its tokens: the classes of characters, folding, and the scanner of bm25/tokens.h.
+# Part of cg._bm25, which includes it. From a str to its tokens: classes of characters, folding, the scanner.
 from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -24,7 +24,7 @@ cdef extern from "bm25/python.h":
     const char *bm25_ascii(object text, Py_ssize_t *n)
 
 
-cdef inline int fill_page(uint32_t page) except -1:
+cdef int fill_page(uint32_t page) except -1:
     """Classify 256 characters by this interpreter's own tables; kept for the life of the process."""
     import unicodedata
     cdef uint8_t *kinds = <uint8_t *>malloc(256)
@@ -45,7 +45,7 @@ cdef inline int fill_page(uint32_t page) except -1:
     return 0
 
 
-cdef inline bint has_long_marks(str text):
+cdef bint has_long_marks(str text):
     """Does a run of more than 64 characters stand in it that could all be combining marks? (Those are no letters.)"""
     cdef Py_UCS4 c
     cdef int run = 0
@@ -59,7 +59,7 @@ cdef inline bint has_long_marks(str text):
     return False
 
 
-cdef inline str with_marks_in_order(str text):
+cdef str with_marks_in_order(str text):
     """The same text, canonically, with its combining marks decomposed and in canonical order.
 
     The interpreter's normaliser sorts each run of marks by insertion: a run of a hundred thousand that is out of order
@@ -79,7 +79,7 @@ cdef inline str with_marks_in_order(str text):
     return "".join(parts)
 
 
-cdef inline bytes fold(str text):
+cdef bytes fold(str text):
     """Normalised, case-folded UTF-8, with every page that its characters need in place."""
     if has_long_marks(text):
         text = with_marks_in_order(text)
@@ -93,7 +93,7 @@ cdef inline bytes fold(str text):
         fill_page(<uint32_t>page)
 
 
-cdef inline list tokens_of(str text):
+cdef list tokens_of(str text):
     """The tokens of a text, in order, repeated as often as they occur."""
     cdef Py_ssize_t n
     cdef const uint8_t *p = <const uint8_t *>bm25_ascii(text, &n)

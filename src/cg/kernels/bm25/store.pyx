@@ -1,13 +1,11 @@
 # cython: language_level=3
-# Where the image of an index comes from, texts or bytes, and who frees it.
+# Part of cg._bm25, which includes it. Where the image of an index comes from, texts or bytes, and who frees it.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
-
-from cg.kernels.bm25.text cimport bm25_ascii, fold
 
 cdef extern from "bm25/layout.h" nogil:
     enum: BM25_NO_MEMORY, BM25_TOO_MANY_TERMS, BM25_TOO_MANY_ROWS, BM25_TOO_LONG
@@ -50,7 +48,7 @@ cdef struct Store:           # zeroed at first; closing it is always allowed
     bint viewed
 
 
-cdef inline int stopped(int stop, Py_ssize_t doc) except -1:
+cdef int stopped(int stop, Py_ssize_t doc) except -1:
     if stop == BM25_TOO_MANY_TERMS:
         raise OverflowError(f"document {doc}: more than 2**31 - 1 terms, or 4 GiB of them")
     if stop == BM25_TOO_MANY_ROWS:
@@ -60,7 +58,7 @@ cdef inline int stopped(int stop, Py_ssize_t doc) except -1:
     raise MemoryError(f"after document {doc}")
 
 
-cdef inline int add_batch(Bm25Builder *builder, list batch) except -1:
+cdef int add_batch(Bm25Builder *builder, list batch) except -1:
     """Count a batch of texts: str that are ASCII, and folded bytes."""
     cdef const uint8_t *text[BATCH]
     cdef Py_ssize_t size[BATCH]
@@ -87,7 +85,7 @@ cdef inline int add_batch(Bm25Builder *builder, list batch) except -1:
     return 0
 
 
-cdef inline int add_texts(Bm25Builder *builder, object texts, object progress) except -1:
+cdef int add_texts(Bm25Builder *builder, object texts, object progress) except -1:
     """Count every text of an iterable."""
     cdef list batch = []
     cdef Py_ssize_t n, count = 0, n_bytes = 0
@@ -114,7 +112,7 @@ cdef inline int add_texts(Bm25Builder *builder, object texts, object progress) e
     return 0
 
 
-cdef inline int build_store(Store *store, object texts, double k1, double b, object progress, uint64_t seed) except -1:
+cdef int build_store(Store *store, object texts, double k1, double b, object progress, uint64_t seed) except -1:
     """Fill an empty store with the index of texts."""
     cdef Bm25Builder builder
     cdef int stop = bm25_builder_start(&builder, seed)
@@ -133,7 +131,7 @@ cdef inline int build_store(Store *store, object texts, double k1, double b, obj
     return 0
 
 
-cdef inline int open_store(Store *store, object data, bint copy, str where) except -1:
+cdef int open_store(Store *store, object data, bint copy, str where) except -1:
     """Fill an empty store with the image `data`, after every check; a view of it is kept unless it is copied."""
     cdef const uint8_t *image
     cdef const char *wrong = NULL
@@ -166,7 +164,7 @@ cdef inline int open_store(Store *store, object data, bint copy, str where) exce
     return 0
 
 
-cdef inline void close_store(Store *store):
+cdef void close_store(Store *store):
     free(store.ix.norm)
     free(store.ix.weight)
     free(store.ix.share)
@@ -175,7 +173,7 @@ cdef inline void close_store(Store *store):
         PyBuffer_Release(&store.view)
 
 
-cdef inline uint64_t derived_bytes(const Store *store) noexcept nogil:
+cdef uint64_t derived_bytes(const Store *store) noexcept nogil:
     """Bytes of the tables that are not in the image."""
     cdef uint64_t derived = 8 * (<uint64_t>store.ix.n_classes + store.ix.n_weights)
     if store.ix.share is not NULL:
@@ -183,7 +181,7 @@ cdef inline uint64_t derived_bytes(const Store *store) noexcept nogil:
     return derived
 
 
-cdef inline bytes sealed_header(const Store *store):
+cdef bytes sealed_header(const Store *store):
     """The header as a file has it, checksums included."""
     cdef Bm25Header header
     with nogil:

@@ -1,9 +1,6 @@
 # cython: language_level=3
-# One query from its text to its hits, and the checks of what a caller asks for.
+# Part of cg._bm25, which includes it. One query from its text to its hits, and the checks of what a caller asks for.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-
-from cg.kernels.bm25.store cimport MOST_DOCS, Bm25Index
-from cg.kernels.bm25.text cimport bm25_ascii, fold
 
 cdef extern from "bm25/query.h" nogil:
     ctypedef struct Bm25Hit:
@@ -39,7 +36,7 @@ cdef extern from "bm25/batch.h" nogil:
     int bm25_batch_work(const Bm25Index *ix, Bm25Batch *b, int most)
 
 
-cdef inline double checked(object value, str name, double most) except -1:
+cdef double checked(object value, str name, double most) except -1:
     """A parameter as a double in 0..most; refuses NaN, booleans and anything that is no real number."""
     if isinstance(value, (bool, str, bytes)):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
