@@ -5,9 +5,10 @@ It is spent when all that it held has been said again by something newer (supers
 number of requests: none passed in which it arrived, an answer used what it carried last, or a call read or wrote its
 path. Requests are counted as answers in the body, so that the same body gives the same result, whatever was sent before.
 
-Source and figures: docs/studies. On recorded sessions one removal in eighty was used later, by the same measure.
+Figures: docs/studies/policies.md.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,15 +29,22 @@ COMMANDS = ("command", "cmd")
 Item = tuple[bool, str]  # (is a line, text)
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What a call is about."""
+
+    tool: str = ""
+    path: str | None = None
+    command: str | None = None
+
+
 @dataclass(slots=True)
 class _Output:
     """One output and what of it is still carried last."""
 
     held: frozenset[Item]
-    path: str | None
-    tool: str
-    command: str | None
-    failed: bool
+    call: _Call
+    is_error: bool
     moved_at: int  # answers in the body when it arrived or something it carried last was used
     lines: int = 0  # that it carries last
     rare_lines: int = 0  # of them, those in at most MOST_CARRIERS outputs
@@ -54,10 +62,11 @@ class Quiet:
     _answers: int = 0
     _carrier: dict[Item, int | None] = field(
         default_factory=dict
-    )  # item -> who holds it last: an output, or other text
+    )  # item -> the output that holds it last; None: a text
     _carriers: Counter[Item] = field(default_factory=Counter)  # item -> outputs that have held it
     _outputs: list[_Output] = field(default_factory=list)
     _number: dict[Identity, int] = field(default_factory=dict)  # of two outputs with one identity the later counts
+    _calls: dict[str, _Call] = field(default_factory=dict)  # by id
     _touched: dict[str, int] = field(default_factory=dict)  # path -> answers when a call last read or wrote it
     _newest_text: frozenset[Item] = frozenset()
     _newest_words: str = ""
@@ -87,13 +96,14 @@ class Quiet:
     def quiet_for(self, identity: Identity, *, is_path_counted: bool = True) -> int:
         """Requests since an output arrived, was used, or, if that counts, its path was read or written."""
         output = self._outputs[self._number[identity]]
-        touched = self._touched.get(output.path, 0) if output.path and is_path_counted else 0
+        path = output.call.path if is_path_counted else None
+        touched = self._touched.get(path, 0) if path else 0
         return self._answers - max(output.moved_at, touched)
 
     def is_run_log(self, identity: Identity) -> bool:
         """Whether an output says only how a run went, or that a call failed."""
         output = self._outputs[self._number[identity]]
-        return output.failed or is_run_log(output.tool, output.command)
+        return output.is_error or is_run_log(output.call.tool, output.call.command)
 
     def is_named(self, identity: Identity) -> bool:
         """Whether the newest user text names an output: its file, a line of it, or two of its identifiers."""
@@ -101,8 +111,7 @@ class Quiet:
         common = output.held & self._newest_text
         if any(is_line for is_line, _ in common) or len(common) >= FEW_IDENTIFIERS:
             return True
-        name = output.path.rstrip("/").rpartition("/")[2] if output.path else ""
-        return bool(name) and name in self._newest_words
+        return output.call.path is not None and _names_file(self._newest_words, output.call.path)
 
     # -- one message -------------------------------------------------------------------------------------------------
 
@@ -110,7 +119,7 @@ class Quiet:
         start, end = transcript.span(message)
         alone = read(b'{"messages":[%b]}' % transcript.body[start:end])
         for text in alone.tool_texts:
-            self._bring(text, transcript.tool_uses.get(text.tool_use_id))
+            self._bring(text)
         said = [text for kind, _, text in alone.scan.pieces() if kind == "text"]
         if transcript.roles[message] == "assistant":
             self._answer(said, alone.tool_uses.values())
@@ -119,33 +128,30 @@ class Quiet:
             for item in self._newest_text:
                 self._hand_over(item, None)
 
-    def _bring(self, text: ToolText, call: ToolUse | None) -> None:
-        arguments = decoded_arguments(call.arguments) if call else None
-        held = _items([text.text])
-        output = _Output(
-            held, _path(arguments), call.name if call else "", _command(arguments), text.is_error, self._answers
-        )
+    def _bring(self, text: ToolText) -> None:
+        output = _Output(_items([text.text]), self._calls.get(text.tool_use_id, _Call()), text.is_error, self._answers)
         number = self._number[text.identity] = len(self._outputs)
         self._outputs.append(output)
-        for item in held:
+        for item in output.held:
             self._hand_over(item, number)
             if self._carriers[item] <= MOST_CARRIERS:
                 output.rare_lines += item[0]
                 output.rare_identifiers += not item[0]
             output.lines += item[0]
 
-    def _answer(self, said: Iterable[str], calls: Iterable[ToolUse]) -> None:
+    def _answer(self, said: Iterable[str], uses: Iterable[ToolUse]) -> None:
         self._answers += 1
-        arguments = [(call.name, decoded_arguments(call.arguments)) for call in calls]
-        for item in _items([*said, *(text for _, value in arguments for text in strings(value))]):
+        arguments = {use.id: decoded_arguments(use.arguments) for use in uses}
+        for item in _items([*said, *(text for value in arguments.values() for text in strings(value))]):
             carrier = self._carrier.get(item)
             if carrier is not None and self._carriers[item] <= MOST_CARRIERS:
                 self._outputs[carrier].moved_at = self._answers
             self._hand_over(item, None)
-        for name, value in arguments:
-            path = _path(value)
-            if path and name.lower().startswith(FILE_TOOLS):
-                self._touched[path] = self._answers
+        for use in uses:
+            value = arguments[use.id]
+            call = self._calls[use.id] = _Call(use.name, _argument(value, PATHS), _argument(value, COMMANDS))
+            if call.path and call.tool.lower().startswith(FILE_TOOLS):
+                self._touched[call.path] = self._answers
 
     def _hand_over(self, item: Item, carrier: int | None) -> None:
         """An item is held last by an output, or by other text, and no more by whoever did before."""
@@ -177,12 +183,10 @@ def _argument(arguments: Any, names: tuple[str, ...]) -> str | None:
     return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
 
 
-def _path(arguments: Any) -> str | None:
-    return _argument(arguments, PATHS)
-
-
-def _command(arguments: Any) -> str | None:
-    return _argument(arguments, COMMANDS)
+def _names_file(text: str, path: str) -> bool:
+    """Whether a text holds a path's last part as a word: people name a file by that, with any of its folders before it."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return re.search(r"\w", name) is not None and re.search(rf"(?<![\w.-]){re.escape(name)}(?!\w)", text) is not None
 
 
 def quiet_of(transcript: Transcript) -> Quiet:
