@@ -24,14 +24,14 @@ MAY_IMPORT = {
 # a file at the package's root, or a folder of that name.
 LAYERS = {
     "sweep": [
-        "config counters values",
+        "bounded_cache config counters values",
         "body effects prices",
         "economics history ledger",
         "accounting",
         "judging store",
         "core storage",
-        "drivers storage/redis storage/sqlite store_memory",
-        "store_redis store_sqlite",
+        "driver storage/redis storage/sqlite store_memory",
+        "drivers store_redis store_sqlite",
         "open_store",
         "cli",
     ],

@@ -5,7 +5,7 @@ import random
 import tracemalloc
 
 from cg.sweep.body.marker import written_token
-from cg.sweep.body.splice import ask_body, replace_texts, splice
+from cg.sweep.body.splice import ask_body, replace_text, splice
 from cg.sweep.body.transcript import read
 
 N_RESULTS = 100
@@ -67,7 +67,9 @@ class Body:
 
         def replay():
             transcript = read(body)
-            return splice(body, replace_texts(transcript, dict(zip(transcript.tool_texts, tokens, strict=True))))
+            return splice(
+                body, [replace_text(t, token) for t, token in zip(transcript.tool_texts, tokens, strict=True)]
+            )
 
         self.call = {
             "read": lambda: read(body),
@@ -93,7 +95,7 @@ class Memory:
 
             def replay():
                 transcript = read(body)
-                return splice(body, replace_texts(transcript, {transcript.tool_texts[50]: b'"gone"'}))
+                return splice(body, [replace_text(transcript.tool_texts[50], b'"gone"')])
 
             self.bench.call = replay
 

@@ -20,7 +20,7 @@ from cg.replay.row import Row
 from cg.replay.run import Run
 from cg.replay.sessions import Session, open_all
 from cg.replay.settings import TTLS, Settings
-from cg.replay.simulation.sweep_actor import Swept
+from cg.replay.simulation.sweep_actor import SweepActor
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.config import load
 from cg.sweep.counters import Event
@@ -39,7 +39,7 @@ LEARNT = (
 )
 
 
-class Counting(Swept):
+class Counting(SweepActor):
     """Starts with what others have counted, and leaves behind what it counted itself."""
 
     others: Counter[Event] = Counter()

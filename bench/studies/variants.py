@@ -10,7 +10,7 @@ from cg.replay.reading import Recording
 from cg.replay.row import Row
 from cg.replay.run import Run
 from cg.replay.settings import VERDICT_TOKENS, Settings
-from cg.replay.simulation.sweep_actor import THREAD, Swept
+from cg.replay.simulation.sweep_actor import THREAD, SweepActor
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.config import Config, load
 from cg.sweep.core.idle_ask import due_at, is_ping_fair
@@ -73,7 +73,7 @@ def pinged(pings: int) -> Variant:
 # -- ways of driving the sweep that only a study has ---------------------------------------------------------------------
 
 
-class AskingAgain(Swept):
+class AskingAgain(SweepActor):
     """Asks more than once a gap, each time a lifetime less window after the ask before, about what is still undecided."""
 
     asks = 2
@@ -109,7 +109,7 @@ class MixedCore(Core):
         return made.offered if made.is_enough else ()
 
 
-class SweptMixed(Swept):
+class SweptMixed(SweepActor):
     """The sweep with that core."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -117,14 +117,14 @@ class SweptMixed(Swept):
         self._sweep.core = MixedCore(self._sweep.core.config, self._sweep.core.prices)
 
 
-class PingingAlways(Swept):
+class PingingAlways(SweepActor):
     """Pings whenever one is due."""
 
     def _is_ping_fair(self) -> bool:
         return True
 
 
-class PingingByWorth(Swept):
+class PingingByWorth(SweepActor):
     """Pings by the expected worth alone: a loss is covered by a bill without an end."""
 
     def _is_ping_fair(self) -> bool:

@@ -25,8 +25,8 @@ from served import Gateway, address, gateway
 
 from cg.sweep.body.transcript import read
 from cg.sweep.config import Config, load
-from cg.sweep.judging.asker import usage_of
 from cg.sweep.prices import PriceTable, cost_usd
+from cg.sweep.values import usage_of
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("CG_CLAUDE_BIN") or claude_binary() is None, reason="CG_CLAUDE_BIN names no Claude Code binary"

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from markers import find_markers
 from wired import EXPAND_TOOL, SECRET, Talk, inbound, read_out
 
 from cg.gateway.events import Silent
@@ -22,7 +23,6 @@ from cg.gateway.messages.handler import Messages
 from cg.gateway.settings import Settings
 from cg.gateway.turns.thread_naming import Naming
 from cg.gateway.upstream.pool import PooledUpstream
-from cg.sweep.body.marker import find_markers
 from cg.sweep.body.transcript import read
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep

@@ -14,6 +14,8 @@ from cg.replay.run import Sent, run
 from cg.replay.sessions import open_sessions
 from cg.replay.settings import Settings
 from cg.replay.simulation import sweep_actor as swept
+from cg.replay.simulation.bodies import body
+from cg.replay.simulation.history import History
 from cg.sweep.drivers import Sweep
 from cg.sweep.values import Usage
 
@@ -39,6 +41,15 @@ def policy(name: str, **config: Any) -> Policy:
     return found
 
 
+def sent_body(line: History) -> bytes:
+    """The request as it leaves."""
+    messages = list(line.sent)
+    if line.spare is not None:
+        messages[line.spare[0]] = line.spare[1]
+    tools = line._tools()
+    return body(dataclasses.replace(line.frame, tools=tools), messages, ttl_s=line.ttl_s)
+
+
 class Bodies:
     """Watches a run and keeps the bodies that left; every `nth` is compared with the prompt that was priced."""
 
@@ -51,14 +62,14 @@ class Bodies:
         self.row = Row()
 
     def __call__(self, sent: Sent) -> None:
-        body = sent.line.sent_body()
-        self.bodies.append(body)
+        left = sent_body(sent.line)
+        self.bodies.append(left)
         self.usages.append(sent.usage)
         if self._nth and sent.turn.index % self._nth == 0:
-            self._check(sent, body)
+            self._check(sent, left)
 
-    def _check(self, sent: Sent, body: bytes) -> None:
-        prompt, breakpoints = prompt_of(body, bytes_per_token=sent.line.prompt.bytes_per_token)
+    def _check(self, sent: Sent, left: bytes) -> None:
+        prompt, breakpoints = prompt_of(left, bytes_per_token=sent.line.prompt.bytes_per_token)
         last = len(prompt) - 1
         is_same = len(prompt) == len(sent.line.prompt) and prompt.digest_at(last) == sent.line.prompt.digest_at(last)
         if not is_same or breakpoints != sent.line.breakpoints() or prompt.tokens != sent.line.prompt.tokens:

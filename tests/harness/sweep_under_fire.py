@@ -10,10 +10,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from markers import find_markers
 from sessions import COLD_AFTER_S, history, output, request, results
 from under_fire import READY, kill_once, say
 
-from cg.sweep.body.marker import find_markers
 from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.store_sqlite import SqliteStore

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fake_upstream import FakeUpstream
+from markers import find_markers
 from sessions import HOUR_MARK, MARK, MODEL, READ_TOOL
 from sweeping import output
 
@@ -21,14 +22,13 @@ from cg.gateway.messages.handler import Messages
 from cg.gateway.replies.message import of_events
 from cg.gateway.settings import Settings
 from cg.gateway.upstream.pool import PooledUpstream
-from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL, find_markers
+from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL
 from cg.sweep.config import Config, load
 from cg.sweep.drivers import Sweep
-from cg.sweep.judging.asker import usage_of
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.prices import PriceTable, cost_usd
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Usage
+from cg.sweep.values import Usage, usage_of
 
 __all__ = ["DECLARATION", "EXPAND_TOOL", "HOUR_MARK", "MARK", "find_markers", "output"]
 SECRET = b"s" * 32

@@ -1,9 +1,9 @@
-"""The asynchronous driver: the same turns as the synchronous one, with nothing on the event loop that waits."""
+"""The driver: one request after the other, whatever the asker and the store do."""
 
 import asyncio
 import math
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from sweeping import START, Judge, encoded, history, removed_at_cold, sweep_of
 from cg.sweep.core.idle_ask import Settled
 from cg.sweep.core.outcome import Swept
 from cg.sweep.drivers import Sweep
-from cg.sweep.effects import Answer, Failure
+from cg.sweep.effects import Answer, Asker, Failure
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
@@ -23,15 +23,14 @@ READ = Usage(read=20_000, output=40)
 IN_WINDOW = 260.0  # seconds after the request before: the last minute of a five-minute entry
 
 
-class AsyncJudge:
-    """An asker for an event loop over a synchronous judge; `before` is awaited first."""
+class Timed:
+    """A judge that writes down its deadlines."""
 
-    def __init__(self, judge: Judge, before=None) -> None:
-        self.judge, self.before, self.timeouts = judge, before, []
+    def __init__(self, judge: Judge) -> None:
+        self.judge, self.timeouts = judge, []
 
-    async def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
+    def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
         self.timeouts.append(timeout_s)
-        await (self.before() if self.before else asyncio.sleep(0))
         return self.judge.ask(body, timeout_s)
 
 
@@ -49,12 +48,8 @@ def turns() -> list[tuple[bytes, float]]:
     ]
 
 
-def run(sweep: Sweep, asker: AsyncJudge, requests: list[tuple[bytes, float]] | None = None) -> list[Swept]:
-    async def all_turns() -> list[Swept]:
-        sent = turns() if requests is None else requests
-        return [await sweep.process_async(body, "t", now, asker=asker) for body, now in sent]
-
-    return asyncio.run(all_turns())
+def run(sweep: Sweep, asker: Asker, requests: list[tuple[bytes, float]] | None = None) -> list[Swept]:
+    return [sweep.process(body, "t", now, asker=asker) for body, now in (turns() if requests is None else requests)]
 
 
 def test_a_retry_at_another_process_leaves_the_body_there_too(tmp_path: Path) -> None:
@@ -74,23 +69,17 @@ def test_a_retry_at_another_process_leaves_the_body_there_too(tmp_path: Path) ->
         assert second.last_body("t", sent.branch.branch) is None
 
 
-def test_both_drivers_send_the_same_bytes_and_say_the_same() -> None:
-    """Body by body and report by report; the totals of their stores agree too."""
-    one, two = sweep_of(preset="classic"), sweep_of(preset="classic")
+def test_a_session_of_the_classic_preset_asks_once_and_names_each_request() -> None:
+    """The outputs go in the last minute; a retry, what is no body and a side call change nothing."""
     judge = Judge(keep={3}, usage=READ)
-    plain = [one.process(body, "t", now, asker=judge) for body, now in turns()]
-    awaited = run(two, AsyncJudge(Judge(keep={3}, usage=READ)))
-    assert [swept.body for swept in awaited] == [swept.body for swept in plain]
-    reasons = [swept.report.reason for swept in awaited]
-    assert reasons == [swept.report.reason for swept in plain]
+    reasons = [swept.report.reason for swept in run(sweep_of(preset="classic"), judge)]
     assert Reason.REMOVED in reasons and Reason.RETRY in reasons and Reason.UNREADABLE in reasons
-    assert one._store.totals() == two._store.totals()
     assert len(judge.bodies) == 1
 
 
 def test_an_ask_has_the_configured_deadline() -> None:
     """Each leg its own."""
-    asker = AsyncJudge(Judge("no verdict", usage=Usage(output=3)))
+    asker = Timed(Judge("no verdict", usage=Usage(output=3)))
     run(sweep_of(preset="classic", ask_timeout_s=7, fallback_timeout_s=5), asker)
     assert asker.timeouts == [7, 5]
 
@@ -102,28 +91,29 @@ def test_without_an_asker_and_with_one_that_fails_nothing_is_removed() -> None:
         def ask(self, body: bytes, timeout_s: float) -> Failure:
             return Failure("timeout")
 
-    assert run(sweep_of(preset="classic"), AsyncJudge(Failing()))[2].report.reason is Reason.ASK_FAILED
+    assert run(sweep_of(preset="classic"), Failing())[2].report.reason is Reason.ASK_FAILED
     body, now = turns()[2]
     sweep = sweep_of(preset="classic")
-    run(sweep, AsyncJudge(Judge()), turns()[:2])
-    swept = asyncio.run(sweep.process_async(body, "t", now))
+    run(sweep, Judge(), turns()[:2])
+    swept = sweep.process(body, "t", now)
     assert swept.report.reason is Reason.NO_ASKER and b"<<cg:" not in swept.body
 
 
 def test_rule_10_an_asker_that_raises_is_a_fault_and_the_clients_bytes_leave(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing of what it said is in the log."""
 
-    async def fall_over() -> None:
-        raise RuntimeError("a secret of the asker")
+    class Falling(Judge):
+        def ask(self, body: bytes, timeout_s: float) -> Answer:
+            raise RuntimeError("a secret of the asker")
 
     requests = turns()[:3]
-    swept = run(sweep_of(preset="classic"), AsyncJudge(Judge(), fall_over), requests)
+    swept = run(sweep_of(preset="classic"), Falling(), requests)
     assert swept[-1].report.reason is Reason.FAULT and b"<<cg:" not in swept[-1].body
     assert "RuntimeError" in caplog.text and "secret" not in caplog.text
 
 
 def test_rule_10_a_store_that_fails_sends_the_last_frozen_form() -> None:
-    """As it left before, on this driver too."""
+    """As it left before."""
 
     class Broken(MemoryStore):
         is_broken = False
@@ -135,71 +125,30 @@ def test_rule_10_a_store_that_fails_sends_the_last_frozen_form() -> None:
 
     store = Broken()
     sweep = sweep_of(store, preset="classic")
-    swept = run(sweep, AsyncJudge(Judge(usage=READ)))
+    swept = run(sweep, Judge(usage=READ))
     store.is_broken = True
     body, now = turns()[4]
-    failed = asyncio.run(sweep.process_async(body, "t", now + 100))
+    failed = sweep.process(body, "t", now + 100)
     assert failed.report.reason is Reason.FAULT
     assert failed.body == swept[4].body and b"<<cg:" in failed.body
 
 
-def test_a_turn_that_is_cancelled_in_its_ask_leaves_nothing_half_done() -> None:
-    """The client went away: no marker is recorded, and the next request is an ordinary one."""
-    sweep = sweep_of(preset="classic")
-    run(sweep, AsyncJudge(Judge()), turns()[:2])
-    body, now = turns()[2]
-
-    async def give_up() -> None:
-        asker = AsyncJudge(Judge(), lambda: asyncio.sleep(60))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(sweep.process_async(body, "t", now, asker=asker), 0.05)
-
-    asyncio.run(give_up())
-    assert sweep.state("t").removals == {}
-    swept = run(sweep, AsyncJudge(Judge(usage=READ)), [(body, now + 1)])
-    assert swept[0].report.reason is Reason.REMOVED
-
-
-def test_a_store_that_waits_does_not_hold_the_event_loop() -> None:
-    """Other connections go on while a disk is slow."""
-
-    ticked = threading.Event()
-
-    class Slow(MemoryStore):
-        def load(self, thread: str):
-            assert ticked.wait(60), "the loop stood still"
-            return super().load(thread)
-
-    async def both() -> None:
-        turn = asyncio.create_task(sweep_of(Slow()).process_async(encoded(history(0)), "t", START))
-        for _ in range(5):
-            await asyncio.sleep(0.005)
-            assert not turn.done()
-        ticked.set()
-        await turn
-
-    asyncio.run(both())
-
-
 def test_turns_of_many_threads_at_once_are_each_their_own() -> None:
-    """Interleaved at every wait, each conversation is swept as if it were alone."""
-    alone = [swept.body for swept in run(sweep_of(preset="classic"), AsyncJudge(Judge(usage=READ)))]
+    """Side by side, each conversation is swept as if it were alone."""
+    alone = [swept.body for swept in run(sweep_of(preset="classic"), Judge(usage=READ))]
     sweep = sweep_of(preset="classic")
 
-    async def conversation(thread: str) -> list[bytes]:
-        asker = AsyncJudge(Judge(usage=READ))
-        return [(await sweep.process_async(body, thread, now, asker=asker)).body for body, now in turns()]
+    def conversation(thread: str) -> list[bytes]:
+        asker = Judge(usage=READ)
+        return [sweep.process(body, thread, now, asker=asker).body for body, now in turns()]
 
-    async def all_at_once() -> list[list[bytes]]:
-        return await asyncio.gather(*(conversation(f"t{n}") for n in range(6)))
-
-    assert asyncio.run(all_at_once()) == [alone] * 6
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(conversation, [f"t{n}" for n in range(6)])) == [alone] * 6
 
 
 NO_MOMENTS = (math.nan, math.inf, -math.inf, -1.0, -1e-9, 253_402_300_800.0, 1.8e12)
 CALLS = {
     "process": lambda sweep, branch, now: sweep.process(encoded(history(2)), "t", now),
-    "process_async": lambda sweep, branch, now: asyncio.run(sweep.process_async(encoded(history(2)), "t", now)),
     "settle": lambda sweep, branch, now: sweep.settle("t", branch, now),
     "settle_async": lambda sweep, branch, now: asyncio.run(sweep.settle_async("t", branch, now, asker=None)),
     "remember": lambda sweep, branch, now: sweep.remember("t", branch, Settled(Reason.NO_ASKER), now),

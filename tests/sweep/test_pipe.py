@@ -9,10 +9,10 @@ import types
 from pathlib import Path
 
 import pytest
+from markers import find_markers
 from piped import START, Pipe, changed_texts, command
 from sweeping import encoded, history, output
 
-from cg.sweep.body.marker import find_markers
 from cg.sweep.body.transcript import read
 from cg.sweep.cli import main, session_thread, settle_gap
 from cg.sweep.config import Config

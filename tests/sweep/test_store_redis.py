@@ -203,7 +203,7 @@ def test_a_user_with_the_documented_rights_can_do_all_that_is_needed(server: Sta
         with RedisStore(url, limits=Limits(max_bytes=20_000)) as store:
             use_all(store)
             assert store.load("t").removals and store.fetch("t", payload(1).identity.key) == payload(1)
-            assert len(list(store.payloads("t"))) == 2 and len(list(store.rows())) == 1
+            assert store.status()["payloads"] == 2 and len(list(store.rows())) == 1
             assert store.put("u", [payload(5, 30_000)], 1e10) == frozenset()  # full: looks for what is past its time
             assert store.totals() and store.load("t") == Thread() and store.status()["threads"] == 1
             use_all(store)
@@ -532,7 +532,6 @@ def test_a_damaged_original_counts_as_gone_and_is_put_back(store: RedisStore, se
     for damage in (b"-" + bytes(1000), b"z" + bytes(100), b"", b"?"):
         client(server).hset(keys_of(server, "c"), payload(1).identity.key, damage)
         assert store.fetch("t", payload(1).identity.key) == Expired("Bash", "{}")
-        assert list(store.payloads("t")) == []
         assert store.put("t", [payload(1)], 2.0) == {payload(1).identity}
         assert store.fetch("t", payload(1).identity.key) == payload(1)
     assert store.status()["payload_bytes"] == 2000

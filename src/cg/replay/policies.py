@@ -9,8 +9,7 @@ from cg.errors import CgError
 from cg.sweep.config import Config, load
 
 ASKING = ("paid", "classic")
-ALONE = ("none", "quiet", "cold", "mask-all-but-k", "drop-all")
-NAMES = ("none", "quiet", "classic", "paid", "cold", "mask-all-but-k", "drop-all")
+NAMES = ("none", "quiet", "cold", "paid", "classic", "mask-all-but-k", "drop-all")
 DEFAULT = NAMES
 JUDGES = "recency, index, oracle, oracle:SPENT/LIVE (shares dropped, percent), replies"
 KEEP = 10  # newest outputs that a mask or recency keeps

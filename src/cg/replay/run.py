@@ -17,9 +17,9 @@ from cg.replay.simulation.account import Account
 from cg.replay.simulation.actors import Actor, Masked, Untouched
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker, last_message
 from cg.replay.simulation.bodies import frame_for
-from cg.replay.simulation.history import Line
+from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
-from cg.replay.simulation.sweep_actor import Swept
+from cg.replay.simulation.sweep_actor import SweepActor
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.economics import RELATIVE
 from cg.sweep.values import Usage
@@ -36,7 +36,7 @@ class Sent:
     turn: Turn
     usage: Usage
     row: Row  # the sums so far
-    line: Line
+    line: History
     removed: Set[str]  # tool_use ids that are gone by now
     expanded: tuple[str, ...]
 
@@ -52,12 +52,12 @@ def run(recording: Recording, policy: Policy, settings: Settings, watch: Watch |
 class Run:
     """The state of one run."""
 
-    _swept: type[Swept] = Swept  # a study may put another way of driving the sweep here
+    _swept: type[SweepActor] = SweepActor  # a study may put another way of driving the sweep here
 
     def __init__(self, recording: Recording, policy: Policy, settings: Settings, watch: Watch | None) -> None:
         self._recording, self._watch, self._ratio = recording, watch, settings.bytes_per_token
         frame = frame_for(recording.first, tokens=settings.fixed_tokens, bytes_per_token=self._ratio)
-        self.line = Line(frame, settings.ttl_of(recording.ttl_s), self._ratio)
+        self.line = History(frame, settings.ttl_of(recording.ttl_s), self._ratio)
         self.outcomes = Outcomes(recording.hindsight)
         self.account = Account(CacheModel(min_tokens=settings.min_cache_tokens), settings.prices, Row())
         self._actor = self._make_actor(policy, settings)
@@ -82,7 +82,7 @@ class Run:
         swept.asker = self._make_asker(policy, settings, swept)
         return swept
 
-    def _make_asker(self, policy: Policy, settings: Settings, swept: Swept) -> HindsightAsker | FolderAsker | None:
+    def _make_asker(self, policy: Policy, settings: Settings, swept: SweepActor) -> HindsightAsker | FolderAsker | None:
         def charge(body: bytes, output: int) -> Usage:
             return self._charge(body, swept.now, output)
 

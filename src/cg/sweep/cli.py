@@ -17,7 +17,7 @@ from cg.sweep.body.transcript import MAX_BYTES, Unreadable, read
 from cg.sweep.config import Config
 from cg.sweep.core.idle_ask import Settled, claim_of, due_at
 from cg.sweep.drivers import Sweep
-from cg.sweep.history.branches import Standing, place
+from cg.sweep.history.branches import Continuation, place
 from cg.sweep.judging.recorded_asker import RecordedAsker
 from cg.sweep.open_store import open_store
 from cg.sweep.storage.redis.address import is_address
@@ -178,7 +178,7 @@ def settle_gap(sweep: Sweep, body: bytes, thread: str, now: float, asker: Record
     except Unreadable:
         return None
     where = place(transcript, sweep.state(thread), now)
-    due = due_at(sweep.core, where.branch) if where.branch and where.standing is Standing.EXTENDS else None
+    due = due_at(sweep.core, where.branch) if where.branch and where.standing is Continuation.EXTENDS else None
     if where.branch is None or due is None or due >= now:
         return None
     # Two runs of one session at a time, or one beside a gateway, would each ask, and pay for, the same.

@@ -41,7 +41,6 @@ class Config:
     payload_ttl_h: float = 168.0
     store_max_mb: int = 2048
     spare_breakpoint: bool = True
-    recall: bool = False
     head_line: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +111,6 @@ KEYS: tuple[Key, ...] = (
     Key("payload_ttl_h", "how long an original is kept after its last use", "hours", 1, 8760, is_whole=False),
     Key("store_max_mb", "most that originals may take on disk", "MB", 1, 1_048_576),
     Key("spare_breakpoint", "a free cache breakpoint is set before the first removed output"),
-    Key("recall", "declare cg_recall, a search over what was removed"),
     Key("head_line", "the ask shows the first line of each output"),
 )
 _BY_NAME = {key.name: key for key in KEYS}
@@ -156,6 +154,7 @@ _REFUSED: Mapping[str, str] = {
     "cold_cache": "it is a preset now: use 'preset' = 'cold'",
     "pre_expiry_seconds": "use 'window_s'",
     "marker_mode": "a removal can always be undone; there is no other mode",
+    "recall": "there is no second tool: 'cg_expand' brings an output back by the id that stands in its place",
     "econ_trigger": "use 'apply' = 'paid'",
 }
 

@@ -13,7 +13,6 @@ class Event(StrEnum):
     OFFERED = "sweep_offered"  # candidates in the inventory, after the cap
     ADJUDICATED = "sweep_adjudicated"  # candidates in an ask that was answered
     DROPPED = "sweep_dropped"  # drops authorised; applying one may still be refused
-    CANDIDATE_AT_DEPTH = "sweep_candidate_at_depth"  # candidates that the asked model has in its prefix
     PREFIX_CACHE_READ_OK = "sweep_prefix_cache_read_ok"  # asks that read the prefix from the cache and wrote nothing
     FALLBACK_USED = "sweep_fallback_used"  # asks over samples of the outputs that were answered
     INVENTORY_OF_ONE = "sweep_inventory_of_one"  # asks about a single output, where so few are allowed
@@ -74,8 +73,6 @@ class Decline(StrEnum):
     QUOTE_FABRICATED = "sweep_quote_fabricated"  # alert
     DROP_ALL_KEPT_OPEN = "sweep_drop_all_kept_open"  # alert: all were to go, the index calls this one open
     STORE_REFUSED = "sweep_store_refused"  # the original could not be kept safely, so the output stays
-    LATCHED_OFF = "sweep_ask_latched_off"  # two asks of this thread missed the prefix
-    TOO_BIG = "sweep_too_big"  # past 90 % of the model's window
     ASK_NOT_REPAID = "econ_ask_not_repaid"  # asks that would cost more than they are expected to bring
     PING_NOT_REPAID = "econ_ping_not_repaid"  # pings not worth their price, or not covered
     PREFIX_REWRITE_NOT_REPAID = "prefix_rewrite_not_repaid"  # turns whose drops wait: the rewrite costs more

@@ -17,14 +17,8 @@ COLD_5M, COLD_1H = 0.82, 0.99  # P(the wait ends cold | it reached ttl - window)
 RENEWAL_5M, RENEWAL_1H = 0.22, 0.0
 
 START_BYTES_PER_TOKEN = 2.9  # measured on prompt growth across 553 outputs: quartiles 2.67 and 3.04, median 2.89
-START_RATIO_ERROR = 0.08  # half the distance of those quartiles, over the median: how far off an estimate may well be
 MIN_RATIO, MAX_RATIO = 0.5, 20.0  # outside, a usage belongs to another body or counts images: not believed
 LEARNING_RATE = 0.3  # share of a new observation: follows a change of model in a few requests, smooths the rest
-
-
-def tokens_of(size_bytes: float, bytes_per_token: float | None) -> float:
-    """Tokens, estimated from bytes; `bytes_per_token` None means not learnt yet."""
-    return size_bytes / (bytes_per_token or START_BYTES_PER_TOKEN)
 
 
 def learn_ratio(before: float | None, sent_bytes: int, usage: Usage) -> float | None:
@@ -36,19 +30,6 @@ def learn_ratio(before: float | None, sent_bytes: int, usage: Usage) -> float | 
     if not MIN_RATIO <= seen <= MAX_RATIO:
         return before
     return seen if before is None else before + LEARNING_RATE * (seen - before)
-
-
-def is_too_big(size_bytes: int, bytes_per_token: float | None, window_tokens: int | None, share: float = 0.9) -> bool:
-    """The raw body is past its share of the model's window: the client has to see the real size and compact.
-
-    An unknown window is never past it.
-    """
-    return window_tokens is not None and tokens_of(size_bytes, bytes_per_token) > share * window_tokens
-
-
-def rewrite_ratio(ttl_s: int, price: Price = RELATIVE) -> float:
-    """(w - r) / r: reads of a token that one forced rewrite of it costs; 11.5 at five minutes, 19 at one hour."""
-    return (price.write(ttl_s) - price.read) / price.read if price.read else math.inf
 
 
 def p_cold(ttl_s: int) -> float:

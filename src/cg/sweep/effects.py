@@ -1,8 +1,8 @@
 """What the core asks of whoever drives it, and what it is told; the core itself reads no clock, disk or network."""
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cg.sweep.values import Payload, Removal, Usage
 
@@ -38,11 +38,6 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
-    """All originals of the thread; told: a tuple of Payload."""
-
-
-@dataclass(frozen=True, slots=True)
 class Ask:
     """Send a body to the request's own model; told: an Answer or a Failure."""
 
@@ -68,5 +63,21 @@ class Failure:
     asker: bool = True
 
 
-Want = Put | Freeze | Declare | Fetch | Recall | Ask
-Steps = Generator[Want, Any, T]
+class Asker(Protocol):
+    """Whoever can put a body to the request's model."""
+
+    def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
+        """The reply's text with its usage, or why there is none; never raises for what the other side does."""
+        ...
+
+
+class AsyncAsker(Protocol):
+    """An asker for an event loop."""
+
+    def ask(self, body: bytes, timeout_s: float) -> Awaitable[Answer | Failure]:
+        """The reply's text with its usage, or why there is none."""
+        ...
+
+
+Effect = Put | Freeze | Declare | Fetch | Ask
+Steps = Generator[Effect, Any, T]

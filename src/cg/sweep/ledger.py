@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from cg.sweep.counters import Decline, Event
 from cg.sweep.prices import Price, cost_usd
-from cg.sweep.values import Identity, Phase, Removal, Usage
+from cg.sweep.values import PREFIX_LOST, Identity, Phase, Removal, Usage
 
 
 class Reason(StrEnum):
@@ -84,12 +84,6 @@ class AskRow:
     judged_spent: int  # verdicts that drop, refused ones included
     dropped: int  # drops that stood
     outcome: AskOutcome
-
-    @property
-    def fresh_share(self) -> float | None:
-        """Share of the input that was neither read nor written: large when an ask does not ride on the cache."""
-        total = self.usage.fresh + self.usage.read + self.usage.write_5m + self.usage.write_1h
-        return self.usage.fresh / total if total else None
 
     def describe(self) -> str:
         """One line: what was judged and what came of it."""
@@ -351,7 +345,7 @@ def savings(
     is_uncached = phase is Phase.UNCACHED or (ttl_s is None and not is_marked)
     repeat_rate = price.fresh if is_uncached else price.read
     unique_rate = price.fresh if is_uncached else price.write(ttl_s)
-    if phase not in (Phase.COLD, Phase.BROKEN, Phase.UNCACHED):
+    if phase not in PREFIX_LOST:
         unique_rate = repeat_rate
     per_byte = 1e-6 / bytes_per_token
     gross = (unique_bytes * unique_rate + repeat_bytes * repeat_rate) * per_byte

@@ -77,7 +77,6 @@ class Entry:
 # List prices of the provider's own API as published on its pricing page, read on 2026-10-31; other sellers of the same
 # models have other prices and other model names, which are therefore unknown here. A family that has a larger window
 # only under a beta stands with the smaller one: a window taken for too small costs removals, for too large a session.
-PUBLISHED = date(2026, 10, 31)
 _LAUNCH = date.min
 _SMALL, _LARGE = 200_000, 1_000_000
 _LIST: Mapping[str, tuple[Price, int]] = {

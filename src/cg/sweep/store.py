@@ -128,10 +128,6 @@ class Store(Protocol):
         """Removals that are replayed but whose original is gone: the next request that carries it can put it back."""
         ...
 
-    def payloads(self, thread: str) -> Iterator[Payload]:
-        """The thread's stored originals, oldest first."""
-        ...
-
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
         """Keep the body that a branch last sent, in the place of the one before; an oversized one is not kept.
 

@@ -190,12 +190,6 @@ class MemoryStore:
             state = self._states.get(thread)
             return _missing(state) if state else frozenset()
 
-    def payloads(self, thread: str) -> Iterator[Payload]:
-        with self._lock:
-            state = self._states.get(thread)
-            kept = tuple(k.payload for k in state.payloads.values() if not k.is_expired) if state else ()
-        return iter(kept)
-
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
         self._bodies.keep(thread, branch, body)
 

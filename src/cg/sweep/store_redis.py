@@ -3,13 +3,12 @@
 import json
 import logging
 import secrets
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.accounting.totals import FAMILIES, shares
+from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.economics import learn_ratio
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.storage.last_bodies import LastBodies
@@ -26,7 +25,6 @@ from cg.sweep.storage.redis.records import (
     clock_text,
     declaration_value,
     identity_field,
-    number_of,
     payload_content,
     payload_meta,
     pending_value,
@@ -62,8 +60,7 @@ class RedisStore:
         self._link = Link(parse(address) if isinstance(address, str) else address)
         self._known = KnownThreads()
         self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes)
-        self._touched: OrderedDict[tuple[str, str], bytes] = OrderedDict()
-        self._guard = threading.Lock()  # of what was touched
+        self._touched: BoundedCache[tuple[str, str], bytes] = BoundedCache(MAX_TOUCHED)
         try:
             self._link.check()
             if self._link.refusal is not None:
@@ -107,10 +104,9 @@ class RedisStore:
             seconds, microseconds = told[0]
             self._link.told_time(int(seconds) + int(microseconds) / 1e6, sent_at)
             found = self._known.read(thread, told, before)
-        with self._guard:
-            for branch in found.branches:  # moved on elsewhere: what was sent from here is no longer the last
-                if self._touched.get((thread, branch.branch), branch.body) != branch.body:
-                    del self._touched[thread, branch.branch]
+        for branch in found.branches:  # moved on elsewhere: what was sent from here is no longer the last
+            if self._touched.get((thread, branch.branch)) not in (None, branch.body):
+                self._touched.pop((thread, branch.branch))
         return found
 
     # -- originals ---------------------------------------------------------------------------------------------------
@@ -167,12 +163,6 @@ class RedisStore:
 
     def missing(self, thread: str) -> frozenset[Identity]:
         return self.load(thread).missing
-
-    def payloads(self, thread: str) -> Iterator[Payload]:
-        with self._link.client() as client:
-            metas = client.hgetall(self._link.namespace + "p:" + thread_id(thread))
-            names = sorted(metas, key=lambda name: number_of(metas[name]))
-        return self._fetched(thread, names)
 
     def _fetched(self, thread: str, names: Sequence[bytes]) -> Iterator[Payload]:
         for name in names:  # one at a time: together they may be more than there is memory
@@ -237,11 +227,7 @@ class RedisStore:
         self._known.placed(thread, branch, before=before, version=version, gone=gone)
         for name in gone:
             self._bodies.forget(thread, name)
-        with self._guard:
-            self._touched[thread, branch.branch] = branch.body
-            self._touched.move_to_end((thread, branch.branch))
-            while len(self._touched) > MAX_TOUCHED:
-                self._touched.popitem(last=False)
+        self._touched.put((thread, branch.branch), branch.body)
         return True
 
     def learn(
@@ -272,8 +258,7 @@ class RedisStore:
         raise StoreError(f"{self._link.address}: others learn of a thread faster than this process")
 
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
-        with self._guard:
-            of = self._touched.get((thread, branch))
+        of = self._touched.get((thread, branch))
         if of is None:  # a retry of what another process has sent: the branch is where it was when it was loaded
             found = self._known.of(thread).branches.get(branch)
             of = found.body if found is not None else None

@@ -115,13 +115,6 @@ class SqliteStore:
         with self._file.reading() as db:
             return missing_of(db, thread)
 
-    def payloads(self, thread: str) -> Iterator[Payload]:
-        with self._file.reading() as db:
-            rows = db.execute(
-                f"SELECT {PAYLOAD} FROM payload WHERE thread = ? AND content IS NOT NULL ORDER BY rowid", (thread,)
-            ).fetchall()  # packed as they lie; each is unpacked only when it is its turn
-        return self._unpacked(rows)
-
     def _unpacked(self, rows: list[StoredPayload]) -> Iterator[Payload]:
         for row in rows:
             with self._file.errors():

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+LARGEST_COUNT = 10**12  # tokens; a larger number is no count of them, and may be no float either
 LATEST = 253_402_300_799  # the end of the year 9999; a time in milliseconds would age all other sessions away
 
 
@@ -15,6 +16,11 @@ class Phase(StrEnum):
     BROKEN = "broken"
     UNCACHED = "uncached"
     UNKNOWN = "unknown"
+
+
+# The prefix is lost, or there is none to lose: what changes in front of it costs nothing.
+PREFIX_LOST = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})
+DIGEST_BYTES = 8  # of a chain of digests, one a message, each over all messages up to it
 
 
 class Ending(StrEnum):
@@ -94,6 +100,27 @@ class Usage:
     write_5m: int = 0
     write_1h: int = 0
     output: int = 0
+
+
+def usage_of(usage: object) -> Usage | None:
+    """A provider's usage object by tier, tokens; None when it is not one. Unlabelled writes are five-minute ones."""
+    if not isinstance(usage, dict):
+        return None
+    split = usage.get("cache_creation")
+    one_hour = _count(split.get("ephemeral_1h_input_tokens")) if isinstance(split, dict) else 0
+    written = _count(usage.get("cache_creation_input_tokens"))
+    return Usage(
+        fresh=_count(usage.get("input_tokens")),
+        read=_count(usage.get("cache_read_input_tokens")),
+        write_5m=max(0, written - one_hour),
+        write_1h=one_hour,
+        output=_count(usage.get("output_tokens")),
+    )
+
+
+def _count(value: object) -> int:
+    """A count of tokens; 0 for what is none, such as a number that no request could bring about."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else 0
 
 
 @dataclass(frozen=True, slots=True)

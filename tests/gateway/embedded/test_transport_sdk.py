@@ -11,12 +11,13 @@ import anthropic
 import python_client
 import scripts
 from carried import PATIENCE_S, upstream
+from markers import find_markers
 from served import UpstreamClock, gateway
 
 from cg.gateway.embedded.client_library import library_of
 from cg.gateway.embedded.in_loop import MAX_LOOPS
 from cg.gateway.transport import AsyncTransport, Transport
-from cg.sweep.body.marker import EXPAND_TOOL, find_markers
+from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.config import load
 
 COLD = load(None, {}, {"keep_newest": 2, "pings": 0}, "cold")

@@ -17,7 +17,7 @@ from wired import ALL_SPENT, ASKED, VERDICTS, WORK, Live, Talk, inbound, live, r
 
 from cg.gateway.events import Fault
 from cg.gateway.turns.turn_runner import WORKERS
-from cg.sweep.drivers import REMEMBERED_THREADS
+from cg.sweep.driver.effect_runner import REMEMBERED_THREADS
 from cg.sweep.ledger import Reason
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.values import Thread

@@ -9,14 +9,16 @@ from cg.sweep.accounting.ping_economics import MAX_LOSS, billed, count_wait, is_
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import learnt_chance, ping_cost, ping_worth, units_of
-from cg.sweep.history.branches import Place, Standing
+from cg.sweep.history.branches import Continuation, Place
 from cg.sweep.values import Branch, Usage
 
 PREFIX = 80_000.0
 RICH = {Event.BILLED_UNITS: 1e9}
 
 
-def place(asked_at: float | None = None, standing: Standing = Standing.EXTENDS, ttl_s: int | None = 300) -> Place:
+def place(
+    asked_at: float | None = None, standing: Continuation = Continuation.EXTENDS, ttl_s: int | None = 300
+) -> Place:
     return Place(standing, Branch("b", b"", b"", b"", START, ttl_s, asked_at), 3, False)
 
 
@@ -81,8 +83,8 @@ def test_a_wait_that_an_ask_or_a_ping_renewed_is_counted_from_its_start() -> Non
     assert counted(300, asked=True) == {}
 
 
-@pytest.mark.parametrize("standing", [Standing.FIRST, Standing.RETRY, Standing.OPENS])
-def test_only_a_request_that_goes_on_ends_a_wait(standing: Standing) -> None:
+@pytest.mark.parametrize("standing", [Continuation.FIRST, Continuation.RETRY, Continuation.OPENS])
+def test_only_a_request_that_goes_on_ends_a_wait(standing: Continuation) -> None:
     """A retry, a title call or a rewind says nothing of how long somebody was away; neither does a body without marks."""
     assert counted(400, standing=standing) == {}
     assert counted(400, ttl_s=None) == {}

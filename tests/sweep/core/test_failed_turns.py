@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from markers import find_markers
 from sessions import (
     COLD_AFTER_S,
     HOUR_MARK,
@@ -20,14 +21,13 @@ from sessions import (
     step,
 )
 
-from cg.sweep.body.marker import EXPAND_TOOL, find_markers
+from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.body.transcript import read
 from cg.sweep.config import Config, load
 from cg.sweep.core.idle_ask import due_at
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Answer, Failure
 from cg.sweep.history.thread_key import thread_key
-from cg.sweep.judging.asker import parse_reply
 from cg.sweep.ledger import Reason
 from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
@@ -299,15 +299,6 @@ def test_d15_another_configuration_replays_the_same_bytes() -> None:
 
 
 # -- U13, U19, U37 -----------------------------------------------------------------------------------------------------
-
-
-def test_u13_a_call_in_the_reply_is_discarded_and_judges_nothing() -> None:
-    """A reply that only calls a tool brings no text, whatever the call's input looks like; all outputs stay."""
-    call = {"type": "tool_use", "id": "toolu_z", "name": EXPAND_TOOL, "input": json.loads(drops(1))[0]}
-    parsed = parse_reply(json.dumps({"content": [{"type": "thinking", "thinking": drops(11)}, call]}).encode())
-    assert parsed is not None and parsed[0] == ""
-    one = classic_ask(Replies(parsed[0]))
-    assert one.report.declines[Decline.UNPARSEABLE] == 1 and not one.report.removed
 
 
 def test_u19_with_a_store_too_small_for_all_every_marker_still_resolves() -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from sessions import COLD_AFTER_S, LONG, Client, history, opening, output, request, step
 
-from cg.sweep.body.transcript import DIGEST_BYTES, Transcript, read
+from cg.sweep.body.transcript import Transcript, read
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Pending, Usage
+from cg.sweep.values import DIGEST_BYTES, Pending, Usage
 
 
 def pending(judged: Transcript, output: int) -> Pending:

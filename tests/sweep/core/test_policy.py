@@ -6,10 +6,11 @@ import logging
 import re
 
 import pytest
+from markers import find_markers
 from piped import changed_texts, tokens
 from sweeping import START, TOOLS, Judge, encoded, expanding, history, output, removed_at_cold, settled, sweep_of
 
-from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL, find_markers
+from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL
 from cg.sweep.body.transcript import read
 from cg.sweep.store import Expired, StoreError
 from cg.sweep.store_memory import MemoryStore

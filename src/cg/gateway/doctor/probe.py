@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cg.errors import CgError
-from cg.sweep.judging.asker import usage_of
-from cg.sweep.values import Usage
+from cg.sweep.values import Usage, usage_of
 
 TIMEOUT_S = 120.0  # of one exchange: a small reply of a busy model
 MAX_REPLY_BYTES = 4 * 1024 * 1024

@@ -8,8 +8,7 @@ from typing import Any
 
 from cg.gateway.http import sse
 from cg.sweep.body.marker import EXPAND_TOOL
-from cg.sweep.judging.asker import usage_of
-from cg.sweep.values import Usage
+from cg.sweep.values import Usage, usage_of
 
 Block = dict[str, Any]
 _NAMED = b"message_"  # in the name of each event that holds usage, and of one that does not

@@ -12,8 +12,7 @@ from cg.gateway.turns.prepared_request import PreparedRequest
 from cg.sweep.body.transcript import Transcript
 from cg.sweep.core.outcome import Gap
 from cg.sweep.effects import Answer as Said
-from cg.sweep.effects import Failure
-from cg.sweep.judging.asker import Asker
+from cg.sweep.effects import Asker, Failure
 
 LET_GO_S = 0.05
 PATIENCE = 10  # budgets: how long a request waits for its turn among others that go on, before it leaves without one

@@ -3,8 +3,9 @@
 import hashlib
 
 from cg.gateway.exchange import Headers
-from cg.sweep.body.transcript import DIGEST_BYTES, Transcript
+from cg.sweep.body.transcript import Transcript
 from cg.sweep.history.thread_key import thread_key
+from cg.sweep.values import DIGEST_BYTES
 
 CREDENTIALS = (b"x-api-key", b"authorization")
 NAMES = frozenset([b"x-cg-session", b"x-claude-code-session-id", b"x-claude-code-agent-id"])

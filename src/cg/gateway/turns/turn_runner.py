@@ -8,7 +8,6 @@ down that it did, before the thread's next request has its turn.
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -22,10 +21,11 @@ from cg.gateway.turns.prepared_request import PreparedRequest, as_it_came
 from cg.gateway.turns.thread_naming import Naming
 from cg.gateway.turns.worker_pool import Workers
 from cg.sweep.body.transcript import Transcript, Unreadable
+from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.config import Config
 from cg.sweep.core.outcome import Gap, Swept
 from cg.sweep.drivers import Sweep
-from cg.sweep.judging.asker import Asker
+from cg.sweep.effects import Asker
 from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError
 
@@ -54,7 +54,7 @@ class Turns:
         self._budget_s, self._ticks = budget_s, ticks
         self._moved_on = ticks()  # when a worker was last done with a job
         self._unwritten: set[Answer] = set()  # whose turns have left and are not written down yet
-        self._passed_by: OrderedDict[str, None] = OrderedDict()
+        self._passed_by: BoundedCache[str, bool] = BoundedCache(MAX_PASSED_BY)
         self._asks = config.judge == "model" and config.ask == "on-request"
         self._threads, self._bodies = Locks(), Locks()
         self._workers = Workers(ASKING_WORKERS if self._asks else WORKERS, "cg-turn")
@@ -67,9 +67,7 @@ class Turns:
 
     def pass_by(self, thread: str) -> None:
         """Change nothing in this thread from now on, as long as this process lives."""
-        self._passed_by[thread] = None
-        while len(self._passed_by) > MAX_PASSED_BY:
-            self._passed_by.popitem(last=False)
+        self._passed_by.put(thread, True)
 
     async def take(self, inbound: Inbound, gaps: Callable[[str], Gap], asker: Asker | None = None) -> PreparedRequest:
         """What to send for a request; within the budget, or the last frozen form. It is to be sent at once: writing it

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cg.replay.recordings.blocks import Result, results_of, user_blocks
-from cg.replay.recordings.conversation import START, Conversation, Turn
+from cg.replay.recordings.blocks import ResultBlock, results_of, user_blocks
+from cg.replay.recordings.conversation import START, Conversation, LoggedTurn
 from cg.replay.recordings.log_files import document
 from cg.replay.recordings.recording import Step, Tally, Unusable
 
@@ -24,9 +24,9 @@ def steps(path: Path, tally: Tally) -> Iterator[Step]:
     session = _opened(path)
     tally.client = session["client"] if isinstance(session.get("client"), str) else ""
     conversation = Conversation(tally)
-    turn: Turn | None = None
+    turn: LoggedTurn | None = None
     blocks: list[bytes] = []
-    results: dict[str, Result] = {}
+    results: dict[str, ResultBlock] = {}
     ready: float | None = None
     for event in session["events"]:
         role = event.get("role") if isinstance(event, dict) else None
@@ -52,7 +52,7 @@ def _opened(path: Path) -> dict[str, Any]:
     return session
 
 
-def _hear(conversation: Conversation, turn: Turn, event: dict[str, Any]) -> None:
+def _hear(conversation: Conversation, turn: LoggedTurn, event: dict[str, Any]) -> None:
     conversation.hear(turn, event.get("content"))
     turn.model = event["model"] if isinstance(event.get("model"), str) else ""
     turn.usage = event.get("usage")

@@ -25,7 +25,7 @@ MEMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ResultBlock:
     """What a tool call brought back."""
 
     content: bytes  # JSON text: a string or a list of blocks
@@ -59,20 +59,20 @@ def user_blocks(content: object) -> list[bytes]:
     return [encoded(block) for block in kept if block is not None]
 
 
-def results_of(content: object, at: float | None, place: int) -> dict[str, Result]:
+def results_of(content: object, at: float | None, place: int) -> dict[str, ResultBlock]:
     """The tool results of a user message by the call that they answer, in places from `place` on."""
-    found: dict[str, Result] = {}
+    found: dict[str, ResultBlock] = {}
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str):
             result = _result_content(block.get("content"))
-            found[block["tool_use_id"]] = Result(result, block.get("is_error") is True, at, place + len(found))
+            found[block["tool_use_id"]] = ResultBlock(result, block.get("is_error") is True, at, place + len(found))
     return found
 
 
-def result_block(call: str, result: Result | None) -> bytes:
+def result_block(call: str, result: ResultBlock | None) -> bytes:
     """The tool_result block that answers a call; an error is made up where none was recorded."""
     if result is None:
-        result = Result(encoded(NO_RESULT), True, None)
+        result = ResultBlock(encoded(NO_RESULT), True, None)
     error = b',"is_error":true' if result.is_error else b""
     return b'{"type":"tool_result","tool_use_id":"%s","content":%s%s}' % (call.encode(), result.content, error)
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cg.replay.recordings.blocks import Result, is_said, results_of, text_block, user_blocks
-from cg.replay.recordings.conversation import Conversation, Turn, time_of
+from cg.replay.recordings.blocks import ResultBlock, is_said, results_of, text_block, user_blocks
+from cg.replay.recordings.conversation import Conversation, LoggedTurn, time_of
 from cg.replay.recordings.log_files import lines, loads
 from cg.replay.recordings.recording import Step, Tally, Unusable
 
@@ -27,7 +27,7 @@ MAX_DEPTH = 32  # of an attachment
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogEntry:
     """What stands between two answers: blocks for the model (none for lines that only link), and when they were there."""
 
     parent: str | None
@@ -113,14 +113,14 @@ class _Log:
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._conversation = Conversation(tally)
-        self._lines: dict[str, Line] = {}
-        self._turn_of: dict[str, Turn] = {}  # by the uuid of each line of the answer
-        self._by_id: dict[str, Turn] = {}  # by the API's id of the message
-        self._results: dict[str, Result] = {}
-        self._above: dict[Turn, str | None] = {}  # the line that an answer's first line hangs at
+        self._lines: dict[str, LogEntry] = {}
+        self._turn_of: dict[str, LoggedTurn] = {}  # by the uuid of each line of the answer
+        self._by_id: dict[str, LoggedTurn] = {}  # by the API's id of the message
+        self._results: dict[str, ResultBlock] = {}
+        self._above: dict[LoggedTurn, str | None] = {}  # the line that an answer's first line hangs at
         self._kept: dict[str, Kept] = {}  # by the last line that a compaction kept
-        self._restored: dict[str, tuple[Turn | None, list[bytes]]] = {}
-        self._open: Turn | None = None  # the answer that is being logged
+        self._restored: dict[str, tuple[LoggedTurn | None, list[bytes]]] = {}
+        self._open: LoggedTurn | None = None  # the answer that is being logged
 
     def read(self, entry: dict[str, Any]) -> Step | None:
         """Take in a line; the step that it shows to be complete, if any."""
@@ -137,7 +137,7 @@ class _Log:
         self._kept |= _kept(entry)
         if entry.get("type") == "user":
             self._results |= results_of(content, at, len(self._results))
-        self._lines[uuid] = Line(
+        self._lines[uuid] = LogEntry(
             parent if isinstance(parent, str) else None,
             tuple(_blocks(entry, content)),
             at,
@@ -170,16 +170,16 @@ class _Log:
         turn.usage = _fuller(turn.usage, said.get("usage"))
         return done
 
-    def _asked(self, parent: object) -> Turn:
+    def _asked(self, parent: object) -> LoggedTurn:
         """The request whose answer begins at a child of this line."""
-        after: Turn | None = None
-        way: list[Line] = []
+        after: LoggedTurn | None = None
+        way: list[LogEntry] = []
         passed: set[str] = set()
         while isinstance(parent, str) and parent not in passed:
             passed.add(parent)
             if parent in self._kept:
                 after, told = self._behind_summary(parent)
-                way.append(Line(None, tuple(told)))
+                way.append(LogEntry(None, tuple(told)))
                 break
             after = self._turn_of.get(parent)
             line = self._lines.get(parent)
@@ -190,7 +190,7 @@ class _Log:
         ready = max((line.at for line in way if line.at is not None), default=None)
         return self._conversation.ask(after, _told(way), self._results, ready)
 
-    def _behind_summary(self, last: str) -> tuple[Turn | None, list[bytes]]:
+    def _behind_summary(self, last: str) -> tuple[LoggedTurn | None, list[bytes]]:
         """The newest answer among the messages that a compaction kept, in a history that begins with the summary, and
         what was said after it. Made once, so that requests which go on from it share it."""
         if last not in self._restored:
@@ -198,17 +198,17 @@ class _Log:
             summary = self._lines.get(kept.summary)
             turns, said = self._kept_turns(last, kept.first)
             told = [*(summary.blocks if summary is not None else ()), *said]
-            turn: Turn | None = None
+            turn: LoggedTurn | None = None
             for original, after in turns:
                 turn = self._conversation.ask(turn, told, self._results, None)
                 turn.said, turn.calls, told = [*original.said], [*original.calls], after
             self._restored[last] = turn, told
         return self._restored[last]
 
-    def _kept_turns(self, last: str, first: str) -> tuple[list[tuple[Turn, list[bytes]]], list[bytes]]:
+    def _kept_turns(self, last: str, first: str) -> tuple[list[tuple[LoggedTurn, list[bytes]]], list[bytes]]:
         """The answers between two lines with what was said after each, oldest first, and what was said before them."""
-        turns: list[tuple[Turn, list[bytes]]] = []
-        said: list[Line] = []
+        turns: list[tuple[LoggedTurn, list[bytes]]] = []
+        said: list[LogEntry] = []
         passed: set[str] = set()
         at: str | None = last
         while at is not None and at not in passed:
@@ -226,7 +226,7 @@ class _Log:
         return turns[::-1], _told(said)
 
 
-def _told(way: list[Line]) -> list[bytes]:
+def _told(way: list[LogEntry]) -> list[bytes]:
     """What the lines of a way back say, in the order of the log."""
     return [block for line in reversed(way) for block in line.blocks]
 

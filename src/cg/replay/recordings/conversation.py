@@ -8,7 +8,7 @@ from typing import Any
 from cg.replay.recordings.blocks import (
     NO_MESSAGE,
     NO_TEXT,
-    Result,
+    ResultBlock,
     call_block,
     call_id,
     is_said,
@@ -17,7 +17,7 @@ from cg.replay.recordings.blocks import (
     text_block,
 )
 from cg.replay.recordings.recording import Step, Tally
-from cg.sweep.judging.asker import usage_of
+from cg.sweep.values import usage_of
 
 START = 1_700_000_000.0  # when a session began whose log has no dates
 LATEST = (
@@ -40,7 +40,7 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class LoggedTurn:
     """One request and what has been heard of its answer."""
 
     head: Node  # last message of the history that was sent
@@ -78,25 +78,25 @@ class Conversation:
         self._steps = 0
 
     def ask(
-        self, after: Turn | None, blocks: Sequence[bytes], results: Mapping[str, Result], ready: float | None
-    ) -> Turn:
+        self, after: LoggedTurn | None, blocks: Sequence[bytes], results: Mapping[str, ResultBlock], ready: float | None
+    ) -> LoggedTurn:
         """The request that goes on from `after` (None: a new history) with what the user and the tools said since.
 
         `ready` is the time of the blocks; results bring their own. Calls without a result get an error that says so.
         """
         if after is None:
             opening = message("user", blocks or [text_block(NO_MESSAGE)])
-            return Turn(self._openings.setdefault(opening, Node(None, opening)), [], ready=ready)
+            return LoggedTurn(self._openings.setdefault(opening, Node(None, opening)), [], ready=ready)
         answers = [(sent, results.get(recorded)) for recorded, sent in after.calls]
         answers.sort(key=lambda answer: inf if answer[1] is None else answer[1].place)
         said = [result_block(sent, result) for sent, result in answers] + [*blocks]
         times = [result.at for _, result in answers if result is not None and result.at is not None]
         ready = max(times + ([] if ready is None else [ready]), default=None)
         if not said:  # asked again: the API joins neighbouring answers
-            return Turn(after.head, after.earlier + after.said, ready=ready)
-        return Turn(self._follow(after, message("user", said)), [], ready=ready)
+            return LoggedTurn(after.head, after.earlier + after.said, ready=ready)
+        return LoggedTurn(self._follow(after, message("user", said)), [], ready=ready)
 
-    def hear(self, turn: Turn, content: object) -> None:
+    def hear(self, turn: LoggedTurn, content: object) -> None:
         """Add a part of the answer; hidden reasoning and blocks of unknown kinds are left out.
 
         Nothing is added once a later request has carried the answer as it stood.
@@ -109,7 +109,7 @@ class Conversation:
             if isinstance(block, dict):
                 self._hear_block(turn, block)
 
-    def step(self, turn: Turn) -> Step:
+    def step(self, turn: LoggedTurn) -> Step:
         """The turn as a step behind the one made before."""
         opens, new = self._new(turn.head)
         at = self._sent_at(turn, again=not new)
@@ -122,7 +122,7 @@ class Conversation:
         self._steps, self._sent, self._at = self._steps + 1, turn.head, at
         return step
 
-    def _hear_block(self, turn: Turn, block: dict[str, Any]) -> None:
+    def _hear_block(self, turn: LoggedTurn, block: dict[str, Any]) -> None:
         kind = block.get("type")
         if kind == "text" and is_said(block.get("text")):
             turn.said.append(text_block(block["text"]))
@@ -132,7 +132,7 @@ class Conversation:
             turn.calls.append((recorded, sent))
             turn.said.append(call_block(sent, block))
 
-    def _follow(self, after: Turn, said: bytes) -> Node:
+    def _follow(self, after: LoggedTurn, said: bytes) -> Node:
         if after.answer is None:
             heard = after.earlier + after.said
             after.answer = Node(after.head, message("assistant", heard or [text_block(NO_TEXT)]))
@@ -152,7 +152,7 @@ class Conversation:
             node = node.before
         return True, tuple(reversed(whole))
 
-    def _sent_at(self, turn: Turn, again: bool) -> float:
+    def _sent_at(self, turn: LoggedTurn, again: bool) -> float:
         """When the request was sent: once all its parts were there, and before any part of the answer.
 
         A request that is sent again goes out right before its own answer at the latest; its parts were there before.

@@ -23,6 +23,7 @@ from typing import Any
 
 from cg.replay.recordings.recording import Step
 from cg.reuse import Ownership
+from cg.sweep.body.transcript import strings
 
 MOST_CARRIERS = 3  # outputs that brought an item; what more of them bring is common property of the session
 
@@ -165,7 +166,7 @@ def _written(message: Any) -> list[str]:
         if block["type"] == "text":
             texts.append(block["text"])
         elif block["type"] == "tool_use":
-            texts += _strings(block.get("input"))
+            texts += strings(block.get("input"))
     return texts
 
 
@@ -173,17 +174,3 @@ def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     return [block["text"] for block in content or () if block.get("type") == "text"]
-
-
-def _strings(value: Any) -> list[str]:
-    """The strings inside a decoded JSON value, without recursion; their order does not matter here."""
-    found, waiting = [], [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, str):
-            found.append(here)
-        elif isinstance(here, dict):
-            waiting.extend(here.values())
-        elif isinstance(here, list):
-            waiting.extend(here)
-    return found

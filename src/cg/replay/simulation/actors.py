@@ -6,7 +6,7 @@ from typing import Protocol
 from cg.replay.policies import Mask
 from cg.replay.reading import Output, Turn, alone
 from cg.replay.row import Row
-from cg.replay.simulation.history import Line
+from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
 from cg.sweep.body.marker import would_shrink, written_token
 from cg.sweep.values import Identity, Usage
@@ -35,7 +35,7 @@ class Actor(Protocol):
 class Untouched:
     """The client's own requests."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: History) -> None:
         self._line = line
 
     def gap(self, until: float, request: int) -> None:
@@ -57,7 +57,7 @@ class Masked:
     It asks nobody and waits for nothing, so each request costs the rewrite behind the output that has just grown old.
     """
 
-    def __init__(self, line: Line, mask: Mask, row: Row, outcomes: Outcomes, bytes_per_token: float) -> None:
+    def __init__(self, line: History, mask: Mask, row: Row, outcomes: Outcomes, bytes_per_token: float) -> None:
         self._line, self._mask, self._row, self._outcomes = line, mask, row, outcomes
         self._ratio = bytes_per_token
         self._written: dict[Identity, bytes] = {}

@@ -16,7 +16,7 @@ from cg.sweep.values import Identity
 Written = Mapping[Identity, bytes]  # removed output -> the JSON string token that stands in its place
 
 
-class Line:
+class History:
     """One history of a session as a client sends it and as it leaves."""
 
     def __init__(self, frame: Frame, ttl_s: int, bytes_per_token: float) -> None:
@@ -133,13 +133,6 @@ class Line:
     def client_body(self) -> bytes:
         """The request as the client sends it."""
         return body(self.frame, self._texts, ttl_s=self.ttl_s)
-
-    def sent_body(self) -> bytes:
-        """The request as it leaves."""
-        messages = list(self.sent)
-        if self.spare is not None:
-            messages[self.spare[0]] = self.spare[1]
-        return body(replace(self.frame, tools=self._tools()), messages, ttl_s=self.ttl_s)
 
     def outputs(self, first: int = 0) -> Iterable[Output]:
         """The tool outputs of the history from message `first` on, in order."""

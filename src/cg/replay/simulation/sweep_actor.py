@@ -13,13 +13,13 @@ from cg.replay.reading import Turn
 from cg.replay.row import Row
 from cg.replay.simulation.account import Account
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker
-from cg.replay.simulation.history import Line
+from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
 from cg.sweep.accounting.ping_economics import PING_TTL_S, billed
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.config import Config
 from cg.sweep.core.idle_ask import Settled, due_at
-from cg.sweep.core.policy import FREE, Core
+from cg.sweep.core.policy import Core
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
 from cg.sweep.history.phase import phase_of
@@ -28,7 +28,7 @@ from cg.sweep.judging.quiet import Quiet
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.prices import PriceTable
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Branch, Identity, Phase, Usage
+from cg.sweep.values import PREFIX_LOST, Branch, Identity, Phase, Usage
 
 THREAD = "replay"  # a store of its own for each run
 
@@ -50,12 +50,12 @@ LOOKED_AT = frozenset(
 )
 
 
-class Swept:
+class SweepActor:
     """One configuration of the sweep over one line."""
 
     def __init__(
         self,
-        line: Line,
+        line: History,
         config: Config,
         account: Account,
         outcomes: Outcomes,
@@ -227,7 +227,7 @@ class Swept:
         row.removed_tokens += sum(removed.bytes for removed in report.removed) / self._ratio
         if self._config.judge == "model":
             self._offered(turn.index)
-        elif report.phase in FREE:
+        elif report.phase in PREFIX_LOST:
             floor = self._config.min_tokens * self._ratio
             first, self._n_offered = self._n_offered, len(self._line.messages)  # the rest was offered before
             offered = (o.identity for o in self._line.outputs(first) if o.size_bytes >= floor)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.counters import Event
 from cg.sweep.economics import RELATIVE, RENEWAL_5M, learnt_chance, ping_cost, ping_worth, units_of
-from cg.sweep.history.branches import Place, Standing
+from cg.sweep.history.branches import Continuation, Place
 from cg.sweep.values import Usage
 
 PING_TTL_S = 300  # a one-hour entry is renewed by no ping: it was never repaid on recorded sessions
@@ -44,7 +44,7 @@ def count_wait(tally: Tally, where: Place, now: float, window_s: float, prefix: 
     by a ping, which was counted then), it had waited to that moment already.
     """
     branch = where.branch
-    if branch is None or where.standing is not Standing.EXTENDS or branch.ttl_s is None:
+    if branch is None or where.standing is not Continuation.EXTENDS or branch.ttl_s is None:
         return
     reached = PING_TTL_S - window_s
     is_renewed = branch.asked_at == branch.clock

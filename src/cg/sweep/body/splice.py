@@ -5,7 +5,7 @@ collected from several hands before one copy is made.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from operator import itemgetter
 
 from cg.bodies import is_string_token, is_value
@@ -47,14 +47,6 @@ def replace_text(text: ToolText, token: bytes) -> Edit:
     if not is_string_token(token):
         raise ValueError(f"{len(token)} bytes for the text at {text.start} are no JSON string")
     return text.start, text.end, token
-
-
-def replace_texts(transcript: Transcript, written: Mapping[ToolText, bytes]) -> list[Edit]:
-    """One edit a text; raises ValueError if a text is of another body or its token is no JSON string."""
-    for text in written:
-        if text.body is not transcript.body:
-            raise ValueError(f"text at {text.start} to {text.end} belongs to another body")
-    return [replace_text(text, token) for text, token in written.items()]
 
 
 def declare(transcript: Transcript, declaration: bytes) -> Edit:

@@ -15,20 +15,18 @@ from cg.errors import CgError
 from cg.sweep.values import Identity
 
 __all__ = [
-    "DIGEST_BYTES",
     "MAX_BYTES",
     "Breakpoint",
     "ToolText",
     "ToolUse",
     "Transcript",
     "Unreadable",
-    "extends",
     "read",
     "read_sent",
+    "strings",
 ]
 
 MAX_BYTES = 100 * 2**20  # the API takes 32 MiB
-DIGEST_BYTES = 8  # of the chain, one a message
 SESSION_ID = re.compile(r"(?!\.+\Z)[A-Za-z0-9._:-]{1,128}\Z")
 LARGEST_USER_ID = 1024  # bytes of metadata.user_id that are looked at
 
@@ -115,13 +113,6 @@ class Transcript:
         """Role of the last message; None if there is none."""
         return self.roles[-1] if self.roles else None
 
-    @property
-    def messages_end(self) -> int:
-        """Position behind the messages array in the body."""
-        span = self.member("messages")
-        assert span is not None  # `read` refuses a body without
-        return span[1]
-
     def member(self, key: str) -> tuple[int, int] | None:
         """(start, end) of the value of a member of the body, or None."""
         return next(((start, end) for name, _, start, end in self.members if name == key), None)
@@ -144,11 +135,6 @@ class Transcript:
         for kind, message, text in self.scan.pieces():
             role = "system" if message < 0 else self.roles[message]
             yield role, message, _arguments_text(text) if kind == "arguments" else text
-
-
-def extends(later: bytes, earlier: bytes) -> bool:
-    """True if the messages behind the chain `earlier` are the first messages behind `later`."""
-    return later.startswith(earlier)
 
 
 def read(body: bytes, *, max_bytes: int = MAX_BYTES, before: Scan | None = None) -> Transcript:
@@ -281,10 +267,10 @@ def _session_id(body: bytes, span: tuple[int, int] | None) -> str | None:
 def _arguments_text(raw: str) -> str:
     if "\\" not in raw:
         return raw
-    return "\n".join([raw, *_strings(json.loads(raw))])
+    return "\n".join([raw, *strings(json.loads(raw))])
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
     """The strings inside a decoded JSON value, in order, without recursion."""
     waiting = [value]
     while waiting:

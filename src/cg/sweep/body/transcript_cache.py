@@ -1,9 +1,8 @@
 """Reads bodies of sessions: each begins as the one before it did, and what both begin with is not read again."""
 
-import threading
-
 from cg.bodies import Scan
 from cg.sweep.body.transcript import Transcript, read
+from cg.sweep.bounded_cache import BoundedCache
 
 SMALLEST = 32 * 1024  # bytes; a smaller body is read faster than it is looked for
 KEPT_BYTES = 16 * 1024 * 1024  # of bodies in all: sixteen sessions of a megabyte; the longest unused go
@@ -20,14 +19,12 @@ class Readings:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept_bytes = kept_bytes
-        self._scans: list[Scan] = []  # the last used at the end
-        self._size = 0
-        self._lock = threading.Lock()
+        self._scans: BoundedCache[int, Scan] = BoundedCache(kept_bytes, lambda scan: len(scan.body))  # by id
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the bodies that are kept."""
-        return self._size
+        return self._scans.size
 
     def read(self, body: bytes) -> Transcript:
         """The transcript of a body. Raises Unreadable as `read` does."""
@@ -41,25 +38,18 @@ class Readings:
     def _nearest(self, body: bytes) -> Scan | None:
         """The kept body that this one most likely goes on from: it agrees at the most places, from the first on."""
         best, most = None, 0
-        with self._lock:
-            for scan in self._scans:
-                agreed = _agreed(scan.body, body)
-                if agreed >= most and agreed:
-                    best, most = scan, agreed
+        for _, scan in self._scans.items():
+            agreed = _agreed(scan.body, body)
+            if agreed >= most and agreed:
+                best, most = scan, agreed
         return best
 
     def _keep(self, scan: Scan, before: Scan | None) -> None:
         """Keep a body in the place of the one that it goes on from."""
-        with self._lock:
-            if before is not None and scan.adopted and before in self._scans:
-                self._scans.remove(before)
-                self._size -= len(before.body)
-            if len(scan.body) > self._kept_bytes:
-                return
-            self._scans.append(scan)
-            self._size += len(scan.body)
-            while self._size > self._kept_bytes:
-                self._size -= len(self._scans.pop(0).body)
+        if before is not None and scan.adopted:
+            self._scans.pop(id(before))
+        if len(scan.body) <= self._kept_bytes:
+            self._scans.put(id(scan), scan)
 
 
 def _agreed(earlier: bytes, body: bytes) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from cg.sweep.accounting.ping_economics import is_fair
 from cg.sweep.accounting.tally import Tally
-from cg.sweep.body.transcript import DIGEST_BYTES, Transcript
+from cg.sweep.body.transcript import Transcript
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.policy import MISSES_TO_LATCH, Core, ratio
 from cg.sweep.counters import Decline
@@ -15,7 +15,7 @@ from cg.sweep.judging.adjudication import Asked, adjudicate
 from cg.sweep.judging.free_judges import by_index, by_quiet, recency
 from cg.sweep.judging.inventory import Candidate
 from cg.sweep.ledger import AskRow, Reason
-from cg.sweep.values import Branch, Pending, Thread
+from cg.sweep.values import DIGEST_BYTES, Branch, Pending, Thread
 
 CLAIM_S = 7200.0  # how long a gap stays claimed: longer than any lifetime, after which its ask is due no more
 

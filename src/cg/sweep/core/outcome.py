@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cg.errors import CgError
 from cg.sweep.core.idle_ask import Settled
-from cg.sweep.core.policy import Turn
+from cg.sweep.core.policy import RequestPlan
 from cg.sweep.judging.adjudication import Asked
 from cg.sweep.ledger import TurnReport
 from cg.sweep.values import Branch, Identity
@@ -24,7 +24,7 @@ class Swept:
     fault: Exception | None = field(default=None, compare=False)  # ours, when the report's reason is one
 
     @classmethod
-    def of(cls, turn: Turn, fault: Exception | None = None) -> "Swept":
+    def of(cls, turn: RequestPlan, fault: Exception | None = None) -> "Swept":
         return cls(turn.body, turn.report, turn.carries, turn.declares, turn.branch, turn.changes.asked, fault)
 
 

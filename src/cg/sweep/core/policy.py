@@ -15,13 +15,13 @@ from cg.sweep.body.splice import add_breakpoint, declare, replace_text, splice
 from cg.sweep.body.transcript import ToolText, Transcript, read_sent
 from cg.sweep.config import Config
 from cg.sweep.core import expansion as recovery
-from cg.sweep.core import selection as due
+from cg.sweep.core import selection
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.removal import answered, apply, payload_of, substitute
 from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.effects import Declare, Put, Steps
-from cg.sweep.history.branches import Place, Standing, advanced, place
+from cg.sweep.history.branches import Continuation, Place, advanced, place
 from cg.sweep.history.phase import phase_of
 from cg.sweep.judging.adjudication import Asked, adjudicate
 from cg.sweep.judging.coreference import Build, build
@@ -30,15 +30,14 @@ from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, e
 from cg.sweep.judging.quiet import Quiet, quiet_of
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
-from cg.sweep.values import Branch, Ending, Identity, Phase, Removal, Thread
+from cg.sweep.values import PREFIX_LOST, Branch, Ending, Identity, Phase, Removal, Thread
 
-FREE = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})  # the prefix is lost, or there is none to lose
 WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact
 MISSES_TO_LATCH = 2  # asks that missed the cache and were paid, after which a thread asks no more
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RequestPlan:
     """What leaves, what is reported, and what is to be remembered."""
 
     body: bytes
@@ -50,7 +49,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Work:
+class RequestState:
     """One turn in the making."""
 
     transcript: Transcript
@@ -67,9 +66,9 @@ class Work:
     asked: Asked | None = None
 
 
-def untouched(transcript: Transcript, reason: Reason) -> Turn:
+def untouched(transcript: Transcript, reason: Reason) -> RequestPlan:
     """The client's own bytes."""
-    return Turn(transcript.body, TurnReport.of(reason))
+    return RequestPlan(transcript.body, TurnReport.of(reason))
 
 
 class Core:
@@ -89,13 +88,15 @@ class Core:
         self.quiet = quiet
         self.index, self.sent_index = index, sent_index  # of what clients send, and of what has left
 
-    def turn(self, transcript: Transcript, thread: Thread, now: float, *, sent: bytes | None = None) -> Steps[Turn]:
+    def turn(
+        self, transcript: Transcript, thread: Thread, now: float, *, sent: bytes | None = None
+    ) -> Steps[RequestPlan]:
         """One request. `sent` is what the branch last sent, for a judge that is asked in the request itself."""
         if transcript.server_thread:
             return untouched(transcript, Reason.SERVER_THREAD)
         where = place(transcript, thread, now)
         frozen = frozen_in(transcript, thread)
-        work = Work(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
+        work = RequestState(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
         prefix = transcript.span(where.common - 1)[1] / ratio(thread) if where.common else 0.0
         count_wait(work.tally, where, now, self.config.window_s, prefix, asks=self.config.judge == "model")
         self._restore(work)
@@ -106,28 +107,35 @@ class Core:
         body = self._rewrite(work, declaration)
         report = replace(self._report(work, reason), sizes=new_sizes(work), savings=self._savings(work, declaration))
         changes = self._changes(work, body)
-        return Turn(body, report, changes, carried(work), declaration is not None, changes.branch or where.branch)
+        return RequestPlan(
+            body, report, changes, carried(work), declaration is not None, changes.branch or where.branch
+        )
 
-    def frozen_form(self, transcript: Transcript, thread: Thread) -> Turn:
+    def frozen_form(self, transcript: Transcript, thread: Thread) -> RequestPlan:
         """Only what was decided before, for a turn in which something of ours failed.
 
         A thread whose tool was never declared has sent no marker yet, and none leaves without the tool that answers it.
         """
         if thread.declaration is None:
             return untouched(transcript, Reason.FAULT)
-        work = Work(
-            transcript, thread, Place(Standing.FIRST, None, 0, False), Phase.UNKNOWN, 0.0, frozen_in(transcript, thread)
+        work = RequestState(
+            transcript,
+            thread,
+            Place(Continuation.FIRST, None, 0, False),
+            Phase.UNKNOWN,
+            0.0,
+            frozen_in(transcript, thread),
         )
         declaration = None if EXPAND_TOOL in transcript.declares or not transcript.has_tools else thread.declaration
         body, report = self._rewrite(work, declaration), self._report(work, Reason.FAULT)
-        return Turn(body, report, carries=carried(work), declares=declaration is not None)
+        return RequestPlan(body, report, carries=carried(work), declares=declaration is not None)
 
-    def counted_form(self, transcript: Transcript, thread: Thread, now: float) -> Turn:
+    def counted_form(self, transcript: Transcript, thread: Thread, now: float) -> RequestPlan:
         """What would leave now but for new removals: also a thread's first request would carry our tool."""
         if thread.declaration is None and transcript.has_tools and not transcript.server_thread:
             where = place(transcript, thread, now)
             phase = self._phase(transcript, thread, where, now)
-            if where.standing is not Standing.RETRY and self._opens(transcript, phase):
+            if where.standing is not Continuation.RETRY and self._opens(transcript, phase):
                 thread = replace(thread, declaration=DECLARATION)
         return self.frozen_form(transcript, thread)
 
@@ -135,7 +143,7 @@ class Core:
 
     def _phase(self, transcript: Transcript, thread: Thread, where: Place, now: float) -> Phase:
         first = next((t.message for t in transcript.tool_texts if not t.has_marker), transcript.n_messages)
-        lost = where.standing is Standing.OPENS and where.common <= first  # a compaction, a rewind, another opening
+        lost = where.standing is Continuation.OPENS and where.common <= first  # a compaction, a rewind, another opening
         return phase_of(
             now=now,
             branch=where.branch,
@@ -146,10 +154,10 @@ class Core:
             config=self.config,
         )
 
-    def _standstill(self, work: Work) -> Reason | None:
+    def _standstill(self, work: RequestState) -> Reason | None:
         """Why nothing new can be removed in this turn, whatever a judge would say."""
         transcript = work.transcript
-        if work.place.standing is Standing.RETRY:
+        if work.place.standing is Continuation.RETRY:
             return Reason.RETRY
         if not transcript.has_tools:
             return Reason.SIDE_CALL
@@ -164,14 +172,14 @@ class Core:
 
     # -- what comes back ---------------------------------------------------------------------------------------------
 
-    def _restore(self, work: Work) -> None:
+    def _restore(self, work: RequestState) -> None:
         """Stop replaying removals that a client's "unchanged" notice leans on; each is restored once, for good."""
         for identity in recovery.repeated_reads(work.transcript, work.thread):
             work.ended.append((identity, Ending.RESTORED))
             work.tally.event(Event.RESTORED)
             work.frozen = {t: r for t, r in work.frozen.items() if r.identity != identity}
 
-    def _put_back(self, work: Work) -> Steps[None]:
+    def _put_back(self, work: RequestState) -> Steps[None]:
         """Store again what a replayed removal stands for and the store let go of: the client has just sent it."""
         missing = work.thread.missing
         texts = [text for text, removal in work.frozen.items() if removal.identity in missing] if missing else []
@@ -180,7 +188,7 @@ class Core:
             work.tally.event(Event.PUT_BACK, len(stored))
             work.tally.decline(Decline.STORE_REFUSED, len(texts) - len(stored))
 
-    def _answer_expansions(self, work: Work) -> Steps[None]:
+    def _answer_expansions(self, work: RequestState) -> Steps[None]:
         """Put originals in the place of the errors with which a client answered calls of our tool."""
         work.expanded.extend(recovery.unmarked_expansions(work.transcript, work.thread))
         for text, use in recovery.unanswered_expansions(work.transcript, work.thread):
@@ -201,13 +209,13 @@ class Core:
 
     # -- what goes ---------------------------------------------------------------------------------------------------
 
-    def _remove(self, work: Work, sent: bytes | None) -> Steps[Reason]:
+    def _remove(self, work: RequestState, sent: bytes | None) -> Steps[Reason]:
         """Remove what a judge calls spent where that pays; the reason says how it ended."""
         still = self._standstill(work)
         if still is not None:
             return still
         if (
-            self.config.judge != "model" and work.phase not in FREE
+            self.config.judge != "model" and work.phase not in PREFIX_LOST
         ):  # a rule removes nothing there: nothing is looked at
             return Reason(work.phase.value)
         waits = self.config.judge == "model" and self.config.ask != "on-request"
@@ -217,8 +225,8 @@ class Core:
         drops = yield from self._drops(work, candidates, sent)
         if isinstance(drops, Reason):
             return drops
-        chosen = due.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
-        work.tally.add(due.booked(len(drops), len(chosen), work.phase, self.config))
+        chosen = selection.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
+        work.tally.add(selection.booked(len(drops), len(chosen), work.phase, self.config))
         if not chosen:
             return Reason.NOT_REPAID if self.config.apply == "paid" else Reason.WAITING
         applied = yield from apply(work.transcript, [c.text for c in chosen], work.now)
@@ -227,12 +235,12 @@ class Core:
         work.unpend += [c.text.identity for c in chosen]
         return Reason.REMOVED if applied.removals else Reason.REFUSED
 
-    def _candidates(self, work: Work) -> tuple[Candidate, ...]:
+    def _candidates(self, work: RequestState) -> tuple[Candidate, ...]:
         """The outputs that may be judged in this request."""
         asks = self.config.judge == "model"
         return self.eligible(work.transcript, work.thread, work.tally, removed=work.frozen, is_to_be_shown=asks)
 
-    def _waiting(self, work: Work) -> tuple[Candidate, ...]:
+    def _waiting(self, work: RequestState) -> tuple[Candidate, ...]:
         """The outputs that were judged over this history and wait to be applied; what was judged over another is forgotten."""
         pending = work.thread.pending
         if not pending:
@@ -240,13 +248,13 @@ class Core:
         # judged already: the floor decides who is asked about, and the ratio it counts with moves on
         thread, config = replace(work.thread, pending={}), replace(self.config, min_tokens=0)
         found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=False)
-        here, elsewhere = due.judged_here(found, pending, work.transcript.chain)
+        here, elsewhere = selection.judged_here(found, pending, work.transcript.chain)
         work.tally.decline(Decline.JUDGED_ELSEWHERE, len(elsewhere))
         work.unpend += [c.text.identity for c in elsewhere]
         return here
 
     def _drops(
-        self, work: Work, candidates: Sequence[Candidate], sent: bytes | None
+        self, work: RequestState, candidates: Sequence[Candidate], sent: bytes | None
     ) -> Steps[tuple[Candidate, ...] | Reason]:
         """What the configured judge calls spent, or the reason why it was not heard in this turn."""
         config = self.config
@@ -263,17 +271,17 @@ class Core:
             return judged.drops or Reason.NOTHING_SPENT
         if config.ask == "on-request":
             return (yield from self._ask_in_request(work, candidates, sent))
-        if work.phase is Phase.UNKNOWN or (config.apply == "free" and work.phase not in FREE):
+        if work.phase is Phase.UNKNOWN or (config.apply == "free" and work.phase not in PREFIX_LOST):
             return Reason.WAITING
         if not config.rescue:
             return tuple(candidates)
-        kept, rescued = due.rescue(candidates, work.thread.pending, self.index(work.transcript))
+        kept, rescued = selection.rescue(candidates, work.thread.pending, self.index(work.transcript))
         work.tally.event(Event.RESCUED, len(rescued))
         work.unpend += [c.text.identity for c in rescued]
         return kept or Reason.NOTHING_SPENT
 
     def _ask_in_request(
-        self, work: Work, candidates: Sequence[Candidate], sent: bytes | None
+        self, work: RequestState, candidates: Sequence[Candidate], sent: bytes | None
     ) -> Steps[tuple[Candidate, ...] | Reason]:
         """The first publication's way: ask in the window before expiry, apply the answer at once."""
         if work.phase is not Phase.PRE_EXPIRY:
@@ -330,14 +338,14 @@ class Core:
 
     # -- what leaves -------------------------------------------------------------------------------------------------
 
-    def _declaration(self, work: Work) -> Steps[bytes | None]:
+    def _declaration(self, work: RequestState) -> Steps[bytes | None]:
         """The tool declaration that this body carries, if any: fixed at the first, the same bytes from then on."""
         transcript = work.transcript
         if not transcript.has_tools or EXPAND_TOOL in transcript.declares:
             return None
         if work.thread.declaration is not None:
             return work.thread.declaration
-        if work.fresh or (self._opens(transcript, work.phase) and work.place.standing is not Standing.RETRY):
+        if work.fresh or (self._opens(transcript, work.phase) and work.place.standing is not Continuation.RETRY):
             standing: bytes = yield Declare(DECLARATION)
             return standing
         return None
@@ -350,7 +358,7 @@ class Core:
             and (transcript.assistant_turns == 0 or phase in (Phase.COLD, Phase.BROKEN))
         )
 
-    def _rewrite(self, work: Work, declaration: bytes | None) -> bytes:
+    def _rewrite(self, work: RequestState, declaration: bytes | None) -> bytes:
         """The client's bytes with the removed strings, our tool, and the spare breakpoint in their places."""
         transcript = work.transcript
         written = {**work.frozen, **work.fresh}
@@ -363,17 +371,17 @@ class Core:
             edits += add_breakpoint(transcript, before=min(written, key=lambda t: t.start))
         return splice(transcript.body, edits)
 
-    def _report(self, work: Work, reason: Reason) -> TurnReport:
+    def _report(self, work: RequestState, reason: Reason) -> TurnReport:
         work.tally.event(Event.REAPPLIED, len(work.frozen))
         return TurnReport.of(
             reason, phase=work.phase, removed=work.fresh, replayed=len(work.frozen), asked=work.asked, tally=work.tally
         )
 
-    def _savings(self, work: Work, declaration: bytes | None) -> Savings | None:
+    def _savings(self, work: RequestState, declaration: bytes | None) -> Savings | None:
         """What this body saves, less what it carries for that; None where nothing was changed, or sent before."""
         asked, transcript = work.asked, work.transcript
         changed = work.frozen or work.fresh or declaration is not None or (asked is not None and asked.legs)
-        if work.place.standing is Standing.RETRY or not changed:
+        if work.place.standing is Continuation.RETRY or not changed:
             return None
         price = self.prices.price(transcript.model)
         return savings(
@@ -388,8 +396,8 @@ class Core:
             ask_usd=legs_usd(asked.legs, price) if asked is not None else 0.0,
         )
 
-    def _changes(self, work: Work, body: bytes) -> Changes:
-        if work.place.standing is Standing.RETRY:
+    def _changes(self, work: RequestState, body: bytes) -> Changes:
+        if work.place.standing is Continuation.RETRY:
             return Changes(ended=tuple(work.ended), expanded=tuple(work.expanded))
         branch = advanced(work.place, work.transcript, work.now)
         return Changes(
@@ -403,14 +411,14 @@ class Core:
         )
 
 
-def carried(work: Work) -> tuple[Identity, ...]:
+def carried(work: RequestState) -> tuple[Identity, ...]:
     """The removals in the body that leaves, in no order."""
     return tuple([removal.identity for removed in (work.frozen, work.fresh) for removal in removed.values()])
 
 
-def new_sizes(work: Work) -> dict[str, int]:
+def new_sizes(work: RequestState) -> dict[str, int]:
     """The sizes of all tool outputs that were not in the history before, whatever becomes of them: each counts once."""
-    if work.place.standing is Standing.RETRY:
+    if work.place.standing is Continuation.RETRY:
         return {}
     common = work.place.common
     return size_histogram([text.size_bytes for text in work.transcript.tool_texts if text.message >= common])
@@ -421,9 +429,9 @@ def ratio(thread: Thread) -> float:
     return thread.bytes_per_token or START_BYTES_PER_TOKEN
 
 
-def _may_declare(work: Work) -> bool:
+def _may_declare(work: RequestState) -> bool:
     """A thread whose tool is not declared may take it on at its first request, or when the prefix is lost anyway."""
-    return work.thread.declaration is not None or work.transcript.assistant_turns == 0 or work.phase in FREE
+    return work.thread.declaration is not None or work.transcript.assistant_turns == 0 or work.phase in PREFIX_LOST
 
 
 def _shows_no_cache(thread: Thread) -> bool:

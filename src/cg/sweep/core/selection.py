@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from cg.sweep.accounting.tally import Tally
-from cg.sweep.body.transcript import DIGEST_BYTES, Transcript
+from cg.sweep.body.transcript import Transcript
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.economics import net_worth
 from cg.sweep.judging.coreference import Index
 from cg.sweep.judging.inventory import Candidate
-from cg.sweep.values import Identity, Pending, Phase
-
-LOST = frozenset({Phase.COLD, Phase.BROKEN, Phase.UNCACHED})
+from cg.sweep.values import DIGEST_BYTES, PREFIX_LOST, Identity, Pending, Phase
 
 
 def judged_here(
@@ -51,7 +49,7 @@ def paying(
     At a warm request everything behind the first removed output is written again, so the drops are taken latest first
     and the longest run of them is kept whose net worth is largest, if any is positive.
     """
-    if phase in LOST or config.apply == "at-once":
+    if phase in PREFIX_LOST or config.apply == "at-once":
         return tuple(drops)
     if config.apply != "paid" or phase is Phase.UNKNOWN or transcript.ttl_s is None:
         return ()
@@ -70,7 +68,7 @@ def paying(
 def booked(n_drops: int, n_chosen: int, phase: Phase, config: Config) -> Tally:
     """How the sums of `paying` went; where the prefix is lost, or nothing is weighed, there is nothing to tell."""
     tally = Tally()
-    if phase in LOST or phase is Phase.UNKNOWN or config.apply != "paid":
+    if phase in PREFIX_LOST or phase is Phase.UNKNOWN or config.apply != "paid":
         return tally
     if n_chosen:
         tally.event(Event.PREFIX_REWRITE_REPAID)

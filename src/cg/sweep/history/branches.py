@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cg.sweep.body.transcript import Transcript
-from cg.sweep.values import Branch, Thread
+from cg.sweep.values import DIGEST_BYTES, Branch, Thread
 
-DIGEST_BYTES = 8  # one cumulative digest a message, see Transcript.chain
 RETRY_S = 600  # an identical body within this time is the same turn again
 
 
-class Standing(StrEnum):
+class Continuation(StrEnum):
     """How a body relates to what its thread sent before."""
 
     FIRST = "first"  # nothing is known of the thread
@@ -24,7 +23,7 @@ class Standing(StrEnum):
 class Place:
     """A body's standing, the branch it continues (if any), and how many of its messages the provider may know."""
 
-    standing: Standing
+    standing: Continuation
     branch: Branch | None
     common: int  # messages shared with the branch, or with the nearest one for a body that opens another
     head_changed: bool  # tools, system or model differ from that branch's
@@ -38,18 +37,18 @@ def head_of(transcript: Transcript) -> bytes:
 def place(transcript: Transcript, thread: Thread, now: float) -> Place:
     """The longest branch that the body repeats or extends; without one, the branch with the longest common history."""
     if not thread.branches:
-        return Place(Standing.FIRST, None, 0, False)
+        return Place(Continuation.FIRST, None, 0, False)
     head = head_of(transcript)
     for branch in thread.branches:
         if branch.body == transcript.fingerprint and 0 <= now - branch.clock <= RETRY_S:
-            return Place(Standing.RETRY, branch, transcript.n_messages, False)
+            return Place(Continuation.RETRY, branch, transcript.n_messages, False)
     extended = [b for b in thread.branches if transcript.chain.startswith(b.chain)]
     if extended:
         longest = max(extended, key=lambda b: (len(b.chain), b.clock))
-        return Place(Standing.EXTENDS, longest, len(longest.chain) // DIGEST_BYTES, longest.head != head)
+        return Place(Continuation.EXTENDS, longest, len(longest.chain) // DIGEST_BYTES, longest.head != head)
     shared = [common_messages(b.chain, transcript.chain) for b in thread.branches]
     nearest = max(range(len(shared)), key=lambda i: (shared[i], thread.branches[i].clock))
-    return Place(Standing.OPENS, None, shared[nearest], thread.branches[nearest].head != head)
+    return Place(Continuation.OPENS, None, shared[nearest], thread.branches[nearest].head != head)
 
 
 def common_messages(a: bytes, b: bytes) -> int:

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 from cg.references import items
-from cg.sweep.body.transcript import ToolText, Transcript
+from cg.sweep.body.transcript import ToolText, Transcript, strings
 from cg.sweep.values import Identity
 
 MIN_LATER_TURNS = 8  # turns after an output below which no reference means nothing yet
@@ -124,19 +124,6 @@ class _Ledger:
         self.n_outputs += len(outputs)
         self.by_message[message] = outputs
         return outputs
-
-
-def strings(value: Any) -> Iterator[str]:
-    """Every string inside a decoded JSON value in its order, keys left out; depth costs no recursion."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting.extend(reversed(value.values()))
-        elif isinstance(value, list):
-            waiting.extend(reversed(value))
 
 
 def decoded_arguments(arguments: bytes) -> Any:

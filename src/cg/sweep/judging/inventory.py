@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from cg.sweep.body.marker import EXPAND_TOOL, RECALL_TOOL
-from cg.sweep.body.transcript import ToolText, ToolUse, Transcript
+from cg.sweep.body.marker import EXPAND_TOOL
+from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, strings
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
-from cg.sweep.judging.coreference import Index, Record, Standing, decoded_arguments, strings, turns_up_to
+from cg.sweep.judging.coreference import Index, Record, Standing, decoded_arguments, turns_up_to
 from cg.sweep.values import Thread
 
 CUT = 90  # characters of an argument or a first line that a line shows: enough to tell one call from another
 NAME_CUT = 64  # characters of a tool's name or an id, the API's own limit
-OWN_TOOLS = frozenset({EXPAND_TOOL, RECALL_TOOL})  # what was asked back stays whole, so their results are no candidates
 
 # The arguments that tell one call of a tool from another, best first; tools that have none of them show their first string.
 TELLING = (
@@ -102,7 +101,7 @@ def refusal(text: ToolText, tool: str, thread: Thread) -> Decline | None:
     if text.has_marker or not text.size_bytes:
         return Decline.EMPTY_OR_MARKER
     identity = text.identity
-    if tool in OWN_TOOLS or identity.sha256 in thread.expanded or identity in thread.ended:
+    if tool == EXPAND_TOOL or identity.sha256 in thread.expanded or identity in thread.ended:
         return Decline.KEPT_VERBATIM
     return Decline.ALREADY_PENDING if identity in thread.pending else None
 

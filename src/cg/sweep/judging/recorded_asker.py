@@ -6,8 +6,7 @@ from pathlib import Path
 from cg.errors import CgError
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.effects import Answer, Failure
-from cg.sweep.judging.asker import usage_of
-from cg.sweep.values import Usage
+from cg.sweep.values import Usage, usage_of
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 

@@ -1,10 +1,10 @@
 """The last bodies sent, in memory: bounded per body, in all and in time, the longest untouched go first."""
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
+from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.store import MAX_BODIES_BYTES, MAX_BODY_BYTES
 
 Kept = tuple[str, str, bytes, bytes | None]  # thread, branch, body, digest of the client's body that it was made of
@@ -26,16 +26,16 @@ class LastBodies:
     """
 
     def __init__(self, *, body_bytes: int = MAX_BODY_BYTES, total_bytes: int = MAX_BODIES_BYTES) -> None:
-        self._body_bytes, self._total_bytes = body_bytes, total_bytes
-        self._bodies: OrderedDict[tuple[str, str], tuple[bytes, bytes | None]] = OrderedDict()
-        self._size = 0
+        self._body_bytes = body_bytes
+        self._bodies: BoundedCache[tuple[str, str], tuple[bytes, bytes | None]]
+        self._bodies = BoundedCache(total_bytes, lambda kept: len(kept[0]))
         self._until: dict[tuple[str, str], float] = {}  # seconds since the epoch; only of bodies that end
         self._ends: list[tuple[float, tuple[str, str]]] = []  # a heap with one entry for each name in `_until`
         self._lock = threading.Lock()
 
     @property
     def size_bytes(self) -> int:
-        return self._size
+        return self._bodies.size
 
     def __len__(self) -> int:
         return len(self._bodies)
@@ -43,13 +43,10 @@ class LastBodies:
     def keep(self, thread: str, branch: str, body: bytes, made_of: bytes | None = None) -> None:
         """Keep a body; an oversized one only drops the older one, which is no longer what was last sent."""
         with self._lock:
-            self._drop((thread, branch))
             if len(body) > self._body_bytes:
-                return
-            self._bodies[thread, branch] = body, made_of
-            self._size += len(body)
-            while self._size > self._total_bytes:
-                self._drop(next(iter(self._bodies)))
+                self._bodies.pop((thread, branch))
+            else:
+                self._bodies.put((thread, branch), (body, made_of))
 
     def keep_until(self, thread: str, branch: str, until: float) -> None:
         """Let a body that is kept go at this time; a later word overrules an earlier one."""
@@ -72,23 +69,20 @@ class LastBodies:
                 elif until > now:  # it was put off since
                     heappush(self._ends, (until, name))
                 else:
-                    self._drop(name)
+                    self._bodies.pop(name)
                     del self._until[name]
 
     def last(self, thread: str, branch: str, made_of: bytes | None = None) -> bytes | None:
         with self._lock:
-            body, of = self._bodies.get((thread, branch), (None, None))
-            if body is None or of != made_of:
-                return None
-            self._bodies.move_to_end((thread, branch))
-            return body
+            kept = self._bodies.get((thread, branch))
+            return kept[0] if kept is not None and kept[1] == made_of else None
 
     def forget(self, thread: str | None, branch: str | None = None) -> None:
         """Drop one branch's body, a thread's, or all."""
         with self._lock:
-            for name in list(self._bodies):
+            for name in self._bodies:
                 if thread in (None, name[0]) and branch in (None, name[1]):
-                    self._drop(name)
+                    self._bodies.pop(name)
 
     def sizes(self) -> dict[tuple[str, str], int]:
         """Bytes of each body."""
@@ -98,9 +92,6 @@ class LastBodies:
     def take(self) -> Iterator[Kept]:
         """All bodies, the longest untouched first; none is left."""
         with self._lock:
-            bodies, self._bodies, self._size = self._bodies, OrderedDict(), 0
-        return ((thread, branch, body, of) for (thread, branch), (body, of) in bodies.items())
-
-    def _drop(self, name: tuple[str, str]) -> None:
-        body, _ = self._bodies.pop(name, (b"", None))
-        self._size -= len(body)
+            bodies = self._bodies.items()
+            self._bodies.clear()
+        return ((thread, branch, body, of) for (thread, branch), (body, of) in bodies)

@@ -1,11 +1,10 @@
 """What this process has read of threads on a server, good for as long as the server's versions are the same."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.storage.redis.records import (
     as_branch,
     as_declaration,
@@ -39,13 +38,11 @@ class KnownThreads:
     """A bounded memory of threads. Safe between threads of this process."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Known] = OrderedDict()
-        self._guard = threading.Lock()
+        self._known: BoundedCache[str, Known] = BoundedCache(REMEMBERED_THREADS)
 
     def of(self, thread: str) -> Known:
         """What is known of a thread; an empty Known, whose versions no server has, for one that is not."""
-        with self._guard:
-            return self._known.get(thread, Known())
+        return self._known.get(thread) or Known()
 
     def read(self, thread: str, told: Sequence[Any], before: Known) -> Thread:
         """The thread that a server has told of, to one who knew `before` of it; it is known from now on."""
@@ -67,7 +64,7 @@ class KnownThreads:
                 expanded=frozenset(sha256.decode("ascii") for sha256 in expanded),
                 missing=frozenset(as_identity(name) for name in missing),
             )
-        self._know(thread, known)
+        self._known.put(thread, known)
         return Thread(
             branches=tuple(sorted(known.branches.values(), key=lambda b: (b.clock, b.branch))),
             removals=known.removals,
@@ -83,25 +80,19 @@ class KnownThreads:
 
     def placed(self, thread: str, branch: Branch, *, before: bytes, version: str, gone: Sequence[str]) -> None:
         """Take in a branch that was just written under a new version, if nobody else wrote one since `before`."""
-        with self._guard:
-            known = self._known.get(thread)
-            if known is None or known.placed != before:
-                return
+
+        def take_in(known: Known) -> Known:
+            if known.placed != before:
+                return known
             branches = {**known.branches, branch.branch: branch}
-            kept = {name: found for name, found in branches.items() if name not in gone}
-            self._known[thread] = replace(known, placed=version.encode(), branches=kept)
+            kept = {name: value for name, value in branches.items() if name not in gone}
+            return replace(known, placed=version.encode(), branches=kept)
+
+        self._known.change(thread, take_in)
 
     def forget(self, thread: str | None) -> None:
         """Drop a thread, or all."""
-        with self._guard:
-            if thread is None:
-                self._known.clear()
-            else:
-                self._known.pop(thread, None)
-
-    def _know(self, thread: str, known: Known) -> None:
-        with self._guard:
-            self._known[thread] = known
-            self._known.move_to_end(thread)
-            while len(self._known) > REMEMBERED_THREADS:
-                self._known.popitem(last=False)
+        if thread is None:
+            self._known.clear()
+        else:
+            self._known.pop(thread)

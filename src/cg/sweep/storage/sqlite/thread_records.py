@@ -2,14 +2,13 @@
 
 import json
 import sqlite3
-import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.storage.packing import blob, plain, raw, removal_checksum
 from cg.sweep.store import StoreError
 from cg.sweep.values import Branch, Ending, Identity, Pending, Removal, Thread, Usage
@@ -72,14 +71,13 @@ class Records:
     """Reads threads; remembers the last few, under the stamps that any writer renews with what it changes."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, Seen] = OrderedDict()
-        self._lock = threading.Lock()
+        self._seen: BoundedCache[str, Seen] = BoundedCache(REMEMBERED_THREADS)
 
     def known(self, thread: str, row: Row | None) -> Thread | None:
         """The thread whose row this is, if it needs no further look; an empty one if it was never seen."""
         if row is None:
             return Thread()
-        seen = self._look(thread)
+        seen = self._seen.get(thread)
         return seen.thread if seen is not None and seen.row == row else None
 
     def thread(self, db: sqlite3.Connection, thread: str, path: Path) -> Thread:
@@ -87,7 +85,7 @@ class Records:
         row = db.execute(ROW, (thread,)).fetchone()
         if row is None:
             return Thread()
-        seen = self._look(thread)
+        seen = self._seen.get(thread)
         version, touched, declaration, declared, ratio, usages, misses = row
         decided = seen.thread if seen is not None and seen.version == version else None
         standing = seen.thread if seen is not None and seen.touched == touched else None
@@ -101,41 +99,26 @@ class Records:
             usages=tuple(Usage(*tiers) for tiers in json.loads(usages)),
             paid_misses=_number(misses),
         )
-        self._remember(thread, Seen(row, found))
+        self._seen.put(thread, Seen(row, found))
         return found
 
     def branches(self, thread: str, touched: int) -> tuple[Branch, ...] | None:
         """The thread's branches under this stamp, if they are known."""
-        seen = self._look(thread)
+        seen = self._seen.get(thread)
         return seen.thread.branches if seen is not None and seen.touched == touched else None
 
     def moved(self, thread: str, moved: Moved) -> None:
         """Take in what was just committed: the branches under their new stamp, in place of those under the one before."""
-        seen = self._look(thread)
+        seen = self._seen.get(thread)
         if seen is not None and moved.branches is not None and seen.touched == moved.before:
             row = (seen.version, moved.after, *seen.row[2:])
-            self._remember(thread, Seen(row, replace(seen.thread, branches=moved.branches)))
+            self._seen.put(thread, Seen(row, replace(seen.thread, branches=moved.branches)))
 
     def forget(self, thread: str | None) -> None:
-        with self._lock:
-            if thread is None:
-                self._seen.clear()
-            else:
-                self._seen.pop(thread, None)
-
-    def _look(self, thread: str) -> Seen | None:
-        with self._lock:
-            seen = self._seen.get(thread)
-            if seen is not None:
-                self._seen.move_to_end(thread)
-            return seen
-
-    def _remember(self, thread: str, seen: Seen) -> None:
-        with self._lock:
-            self._seen[thread] = seen
-            self._seen.move_to_end(thread)
-            while len(self._seen) > REMEMBERED_THREADS:
-                self._seen.popitem(last=False)
+        if thread is None:
+            self._seen.clear()
+        else:
+            self._seen.pop(thread)
 
 
 def in_order(branches: Iterable[Branch]) -> tuple[Branch, ...]:

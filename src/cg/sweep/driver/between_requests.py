@@ -1,0 +1,113 @@
+"""What happens between two requests: the idle ask, pings, expansions, revocations, and what replies teach."""
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import replace
+
+from cg.shape import content_key
+from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
+from cg.sweep.accounting.tally import Tally
+from cg.sweep.body.transcript import Transcript
+from cg.sweep.core import expansion as recovery
+from cg.sweep.core.changes import Changes
+from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
+from cg.sweep.core.policy import ratio
+from cg.sweep.counters import Decline, Event
+from cg.sweep.driver.effect_runner import EffectRunner
+from cg.sweep.effects import Asker, AsyncAsker
+from cg.sweep.store import StoreError, stands
+from cg.sweep.values import Branch, Ending, Identity, Usage, moment
+
+log = logging.getLogger("cg.sweep")
+# Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
+REFUSED = content_key("the provider refuses the declaration of cg_expand")
+
+
+class BetweenRequests(EffectRunner):
+    """What is done for a thread when none of its requests is being answered."""
+
+    def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
+        """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
+        moment(now)
+        booked = tuple(self._store.rows(thread))
+        steps = settle(self.core, self.read_sent(thread, branch), self.state(thread), branch, now, booked=booked)
+        settled = self._drive(steps, thread, now, asker)
+        self._commit(thread, settled.changes, now, seen=branch)
+        return settled
+
+    async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
+        """As `settle`, but nothing is written: `remember` does that, when the caller may write."""
+        moment(now)
+        transcript = await asyncio.to_thread(self.read_sent, thread, branch)
+        state = await asyncio.to_thread(self.state, thread)
+        booked = await asyncio.to_thread(lambda: tuple(self._store.rows(thread)))
+        steps = settle(self.core, transcript, state, branch, now, booked=booked)
+        return await self._drive_async(
+            steps, thread, now, asker.ask
+        )  # settling wants nothing of the store but its reading
+
+    def remember(self, thread: str, branch: Branch, settled: Settled, now: float) -> None:
+        """Write what came of an idle ask of `branch`. Should a request have come since, the branch stays as that left
+        it; the verdicts hold all the same, since whatever is newer than they are is looked at when they are applied."""
+        self._commit(thread, settled.changes, moment(now), seen=branch)
+        self.note(thread, settled.tally)
+
+    def stands(self, thread: str, branch: Branch) -> bool:
+        """No request, ask or ping has touched the branch since it was seen like this, here or in another process."""
+        return stands(self.state(thread), branch)
+
+    def claim(self, thread: str, name: str, until: float, branch: Branch) -> bool:
+        """True for the first of several processes that want to do the same thing once for a branch as it stands."""
+        return self._store.claim(thread, name, until, branch=branch)
+
+    def is_ping_fair(self, thread: str, branch: Branch) -> bool:
+        """Whether a ping of a branch that is about to expire should be made: it pays by what all waits have shown."""
+        state, events = self.state(thread), self.totals()["events"]
+        size = len(self.last_sent(thread, branch) or b"")
+        # Most are refused by what the totals say alone, before the body is looked into.
+        sent = self.read_sent(thread, branch) if is_covered(size / ratio(state), events) else None
+        is_fair = sent is not None and is_ping_fair(self.core, sent, state, events)
+        if not is_fair:
+            self.note(thread, Tally(declines=Counter({Decline.PING_NOT_REPAID: 1})))
+        return is_fair
+
+    def renew(self, thread: str, branch: Branch, now: float, usage: Usage) -> Branch | None:
+        """Book a ping; where it read the prefix, move its branch's clock. None if it did not, or if a request has
+        touched the branch since."""
+        renewed = replace(branch, clock=moment(now), asked_at=now)
+        self.note(thread, pinged(usage))
+        if not usage.read or not self._store.touch(thread, renewed, seen=branch):
+            return None
+        return renewed
+
+    def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> recovery.Expansion:
+        """The original that a key of this thread stands for, from the body if one is given, else from the store; it
+        stays whole from then on. A store that cannot write that down does not keep the answer back."""
+        moment(now)
+        state = self.state(thread)
+        expansion = self._drive(recovery.expand(recovery.plain_key(key), transcript, state), thread, now, None)
+        if expansion.sha256 and expansion.sha256 not in state.expanded:
+            try:
+                self._commit(thread, Changes(expanded=(expansion.sha256,)), now)
+            except StoreError as error:
+                log.error("an expansion was not remembered: %s", type(error).__name__)
+        return expansion
+
+    def revoke(
+        self, thread: str, identities: tuple[Identity, ...], now: float, *, sent: tuple[Branch, bytes] | None = None
+    ) -> None:
+        """End removals for good: the provider refused a body that carried them and took the original, which is what
+        the branch has sent then. With none in that body it was our tool that was refused: the thread is left alone from
+        then on, by every process."""
+        if not identities:
+            self._store.expand_mark(thread, REFUSED)
+        self._commit(thread, Changes(ended=tuple((i, Ending.REVOKED) for i in identities)), moment(now))
+        if sent is not None:
+            self._store.keep_body(thread, sent[0].branch, sent[1])
+        self.note(thread, Tally(Counter({Event.REVOKED: len(identities)})))
+
+    def observe(self, thread: str, usage: Usage, sent_bytes: int) -> None:
+        """Learn from a reply's usage: bytes per token, whether the provider caches at all, and what requests cost."""
+        self._store.learn(thread, usage=usage, sent_bytes=sent_bytes)
+        self.note(thread, billed(usage))
