@@ -24,7 +24,8 @@ MAY_IMPORT = {
 # a file at the package's root, or a folder of that name.
 LAYERS = {
     "sweep": [
-        "bounded_cache config counters values",
+        "bounded_cache key_table",
+        "config counters values",
         "body effects prices",
         "economics history ledger",
         "accounting",

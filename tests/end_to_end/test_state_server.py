@@ -16,7 +16,7 @@ pytest.importorskip("redis", reason="redis is not installed: the store on a serv
 from wired import ALL_SPENT, WORK, Live, Talk, find_markers, live, swept, until  # noqa: E402
 
 from cg.gateway.build import build  # noqa: E402
-from cg.gateway.embedded.local import Local  # noqa: E402
+from cg.gateway.embedded.gateway import EmbeddedGateway  # noqa: E402
 from cg.gateway.events import Fault  # noqa: E402
 from cg.gateway.settings import Settings, load  # noqa: E402
 from cg.gateway.state.opened import opened  # noqa: E402
@@ -133,7 +133,7 @@ def test_a_state_on_a_server_is_set_like_a_file(tmp_path: Path) -> None:
 def test_gateways_and_clients_of_one_server_go_by_its_clock_and_its_secret(server: StateServer) -> None:
     """Each names the same conversation alike, be it a process of its own or inside a client's."""
     settings = Settings(state=parse(server.url()))
-    first, second, local = opened(settings), opened(settings), Local(settings)
+    first, second, local = opened(settings), opened(settings), EmbeddedGateway(settings)
     try:
         assert first.secret == second.secret == local.secret
         assert isinstance(first.store, RedisStore)

@@ -10,7 +10,7 @@ from fake_upstream import FakeUpstream
 from live import ask, status, until
 
 from cg.gateway.events import Fault, Silent
-from cg.gateway.serve.in_thread import in_background
+from cg.gateway.serve.thread_server import serve_in_thread
 from cg.gateway.settings import Settings
 from cg.gateway.state.housekeeping import Housekeeping
 from cg.sweep.config import load
@@ -37,7 +37,7 @@ def test_it_serves_messages_figures_and_everything_else(tmp_path, observe):
     with FakeUpstream([{"text": "Hello."}] * 4) as upstream:
         settings = Settings(listen=("127.0.0.1", 0), upstream=upstream.base_url, state=state, observe=observe)
         for _ in range(2):
-            with in_background(settings) as url:
+            with serve_in_thread(settings) as url:
                 port = port_of(url)
                 answer = ask(port, b"POST /v1/messages", *HEADERS, body=body("Hi."))
                 assert status(answer) == 200 and json.loads(answer.body)["content"][0]["text"] == "Hello."
@@ -62,7 +62,7 @@ def test_a_state_that_is_not_ours_alone_is_refused(tmp_path):
     state = tmp_path / "gateway.db"
     secure(state)
     state.chmod(0o644)
-    with pytest.raises(StoreError), in_background(Settings(listen=("127.0.0.1", 0), state=state)):
+    with pytest.raises(StoreError), serve_in_thread(Settings(listen=("127.0.0.1", 0), state=state)):
         pytest.fail("it was served")
 
 
@@ -71,7 +71,7 @@ def test_every_preset_can_be_served():
     with FakeUpstream([{"text": "Hello."}] * 3) as upstream:
         for preset in ("paid", "cold", "classic"):
             settings = Settings(("127.0.0.1", 0), upstream.base_url, config=load(preset=preset))
-            with in_background(settings) as url:
+            with serve_in_thread(settings) as url:
                 assert status(ask(port_of(url), b"POST /v1/messages", *HEADERS, body=body(preset))) == 200
 
 

@@ -14,7 +14,7 @@ from carried import WAYS, Carried, carried, until, upstream
 from piped import encoded, recorded
 from wired import ALL_SPENT, OWED, SPENT, WORK, Recorder, Talk, expands, find_markers, scripted
 
-from cg.gateway.embedded.local import Providers
+from cg.gateway.embedded.gateway import Providers
 from cg.gateway.events import Timer
 from cg.gateway.transport import Transport
 from cg.sweep.config import load

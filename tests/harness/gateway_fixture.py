@@ -49,7 +49,9 @@ def gateway() -> Iterator[Callable[..., Served]]:
     with contextlib.ExitStack() as stack:
 
         def start(upstream: str, *, environment: dict[str, str] | None = None, **given: Any) -> Served:
-            parts = {name: given.pop(name) for name in ("messages", "own", "on_start", "on_stop") if name in given}
+            parts = {
+                name: given.pop(name) for name in ("messages", "gateway_routes", "on_start", "on_stop") if name in given
+            }
             settings = replace(Settings(listen=("127.0.0.1", 0), upstream=upstream, stop_timeout_s=5), **given)
             heard = Heard()
             listener = stack.enter_context(listen(settings.listen))

@@ -11,7 +11,7 @@ from typing import Any
 
 from fake_upstream import FakeUpstream
 
-from cg.gateway.serve.in_thread import in_background
+from cg.gateway.serve.thread_server import serve_in_thread
 from cg.gateway.settings import Settings
 from cg.sweep.config import Config
 
@@ -55,7 +55,7 @@ class Gateway:
 def gateway(up: FakeUpstream, config: Config, *, state: Path | None = None, **settings: Any) -> Iterator[Gateway]:
     """A gateway before `up`, stopped with its streams finished at the end."""
     chosen = Settings(listen=("127.0.0.1", 0), upstream=up.base_url, state=state, config=config, **settings)
-    with in_background(chosen, UpstreamClock(up)) as url:
+    with serve_in_thread(chosen, UpstreamClock(up)) as url:
         yield Gateway(url)
 
 

@@ -119,7 +119,7 @@ class Answer:
         return {"content": whole.blocks, "stop_reason": whole.stop_reason, "usage": whole.usage}
 
     @property
-    def events(self) -> list[sse.Event]:
+    def events(self) -> list[sse.SseEvent]:
         return list(sse.Parser().feed(self.body))
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cg.gateway import settings as gateway
 from cg.sweep import config as sweep
+from cg.sweep.key_table import Key
 
 HEAD = """\
 # Configuration
@@ -56,9 +57,9 @@ def _sweep() -> Iterable[str]:
     )
 
 
-def type_of(key: sweep.Key) -> str:
+def type_of(key: Key) -> str:
     """What TOML calls a value of this key."""
-    if key.choices:
+    if key.choices or key.is_text:
         return "string"
     if not key.unit:
         return "boolean"
@@ -78,8 +79,8 @@ def _proxy(serve: argparse.ArgumentParser) -> Iterable[str]:
             [
                 code(key.name),
                 key.meaning,
-                "boolean" if key.is_switch else "integer" if key.is_count else "float" if key.unit else "string",
-                key.range,
+                type_of(key),
+                key.rule,
                 code(default_of(key)),
                 code(gateway.ENVIRONMENT_PREFIX + key.name.upper()),
                 code(flags[key.name]) if key.name in flags else "",
@@ -89,11 +90,11 @@ def _proxy(serve: argparse.ArgumentParser) -> Iterable[str]:
     )
 
 
-def default_of(key: gateway.Key) -> str:
+def default_of(key: Key) -> str:
     """What holds where nobody says anything, in the key's own unit."""
     if key.name == "state":
         return "$XDG_STATE_HOME/cg/gateway.db"
-    value = getattr(gateway.Settings(), key.field)
+    value = getattr(gateway.Settings(), key.field or key.name)
     if key.name == "listen":
         return f"{value[0]}:{value[1]}"
     if isinstance(value, bool):

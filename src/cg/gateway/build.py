@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cg.gateway.events import Events
 from cg.gateway.expansion.route import Originals
-from cg.gateway.http.app import App, Messages
+from cg.gateway.http.app import App, MessagesHandler
 from cg.gateway.messages.handler import Messages as Sweeping
 from cg.gateway.messages.observer import Observing
 from cg.gateway.messages.projection import Projection
@@ -55,7 +55,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
         upstream,
         told.events,
         messages=traced(messages, settings.upstream),
-        own={**told.routes.handlers, b"/expand": originals.expand},
+        gateway_routes={**told.routes.handlers, b"/expand": originals.expand},
         on_start=(house.start,),
         on_stop=(house.stop, stop, close_store),
     )
@@ -64,7 +64,7 @@ def build(settings: Settings, *, clock: Clock | None = None) -> Gateway:
 
 def _messages(
     settings: Settings, upstream: PooledUpstream, sweep: Sweep, told: Counting, secret: bytes, clock: Clock
-) -> tuple[Messages, Stop]:
+) -> tuple[MessagesHandler, Stop]:
     """Whoever answers Messages requests, and how it is stopped."""
     if settings.observe:
         observing = Observing(

@@ -87,10 +87,10 @@ def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str
 def _serve(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments, {})
     from cg.gateway.serve import launch
-    from cg.gateway.telemetry import json_logs as logs
+    from cg.gateway.telemetry import json_logs
 
-    with logs.opened(arguments.log_file) as stream:
-        logs.configure(arguments.log, stream)
+    with json_logs.opened(arguments.log_file) as stream:
+        json_logs.configure(arguments.log, stream)
         return launch.serve_until_stopped(settings, _say)
 
 
@@ -102,22 +102,22 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments, {"listen": "127.0.0.1:0", "upstream": os.environ.get(BASE_URL) or None})
     from cg.gateway.serve import launch
     from cg.gateway.settings import default_state
-    from cg.gateway.telemetry import json_logs as logs
+    from cg.gateway.telemetry import json_logs
     from cg.sweep.storage.redis.address import Address
 
     beside = default_state(os.environ) if isinstance(settings.state, Address) else settings.state
     path = arguments.log_file or (beside and beside.with_name(beside.name + ".log"))
-    with logs.opened(path) as stream:
-        logs.configure(arguments.log, stream)
-        return launch.run_behind(settings, command, os.environ)
+    with json_logs.opened(path) as stream:
+        json_logs.configure(arguments.log, stream)
+        return launch.serve_command(settings, command, os.environ)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from cg.gateway.doctor import command as doctor_command
-    from cg.gateway.telemetry import json_logs as logs
+    from cg.gateway.doctor import command
+    from cg.gateway.telemetry import json_logs
 
-    logs.configure("error")
-    return doctor_command.run(arguments, os.environ)
+    json_logs.configure("error")
+    return command.run(arguments, os.environ)
 
 
 def _settings(arguments: argparse.Namespace, defaults: Mapping[str, object]) -> "Settings":

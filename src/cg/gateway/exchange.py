@@ -1,8 +1,7 @@
 """What passes between the gateway's rooms: a request that has come in, and the answer that is to go out."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
-from time import monotonic
+from dataclasses import dataclass
 from typing import Protocol
 
 Headers = list[tuple[bytes, bytes]]  # names in lower case, in the order of the wire, repeats kept
@@ -19,13 +18,14 @@ def first(headers: Headers, name: bytes) -> bytes | None:
 @dataclass(frozen=True, slots=True)
 class Inbound:
     """One request of a client. `target` is the request line's own bytes (path and query), `headers` are all that came,
-    ours among them; `passing.outgoing` makes of them what may leave. `body` was read whole and is bounded."""
+    ours among them; `forwarding.outgoing` makes of them what may leave. `body` was read whole and is bounded. `call` is
+    for an upstream that has to know whose request it sends on: the embedded ones."""
 
     method: str
     target: bytes
     headers: Headers
     body: bytes = b""
-    received: float = field(default_factory=monotonic)  # seconds of the monotonic clock, at the body's last byte
+    call: object = None
 
     @property
     def path(self) -> bytes:

@@ -2,15 +2,15 @@
 
 import ipaddress
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cg.gateway.upstream.base_url import checked
 from cg.sweep import config as sweep_config
-from cg.sweep.config import Config, ConfigError
+from cg.sweep.config import Config
+from cg.sweep.key_table import ConfigError, Key, KeyTable, given, parsed, table
 from cg.sweep.storage.redis.address import Address, is_address, parse
 
 MIN_TOKEN_CHARS = 16  # what is shorter can be tried out
@@ -60,157 +60,6 @@ class Settings:
         return is_loopback_name(self.listen[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key of [proxy]: the field that it sets, and what may stand there."""
-
-    name: str
-    field: str
-    meaning: str
-    unit: str = ""  # a number if it has one
-    low: float = 0
-    high: float = 0
-    scale: float = 1  # from the key's unit to the field's
-    is_switch: bool = False
-
-    @property
-    def is_count(self) -> bool:
-        """Whether only whole numbers have a meaning."""
-        return self.unit in ("requests", "connections")
-
-    @property
-    def range(self) -> str:
-        if self.is_switch:
-            return "true or false"
-        whole = "a whole number, " if self.is_count else ""
-        return f"{whole}{self.low:.10g} to {self.high:.10g} {self.unit}" if self.unit else "text"
-
-
-KEYS: tuple[Key, ...] = (
-    Key("listen", "listen", "address and port; port 0 takes a free one"),
-    Key("upstream", "upstream", "base URL of the provider"),
-    Key("state", "state", "file of the state, made if absent, or URL of a server that several gateways share"),
-    Key("token_file", "token", "file with the token that other machines, and routes with content, need"),
-    Key("observe", "observe", "change nothing, and project what would have been saved", is_switch=True),
-    Key("budget_ms", "budget_ms", "time for our own work on a request", "milliseconds", 10, 60_000),
-    Key("max_body_mb", "max_body_bytes", "longest request that is read whole", "MiB", 1, 1024, MIB),
-    Key("max_buffered_mb", "max_buffered_bytes", "all such requests together", "MiB", 1, 65_536, MIB),
-    Key("max_requests", "max_requests", "requests at one time", "requests", 1, 100_000),
-    Key("max_connections", "max_connections", "connections of clients", "connections", 1, 100_000),
-    Key("client_idle_s", "client_idle_s", "wait for a client that takes nothing", "seconds", 1, 86_400),
-    Key("upstream_idle_s", "upstream_idle_s", "wait for an upstream that sends nothing", "seconds", 1, 86_400),
-    Key("connect_timeout_s", "connect_timeout_s", "wait for a connection to the upstream", "seconds", 1, 600),
-    Key("stop_timeout_s", "stop_timeout_s", "wait for open streams when stopping", "seconds", 0, 86_400),
-)
-_BY_NAME = {key.name: key for key in KEYS}
-_WHOLE = frozenset(["max_body_bytes", "max_buffered_bytes", "max_requests", "max_connections"])
-
-
-def load(
-    text: str | None = None,
-    env: Mapping[str, str] | None = None,
-    flags: Mapping[str, object] | None = None,
-    preset: str | None = None,
-    *,
-    defaults: Mapping[str, object] | None = None,
-) -> Settings:
-    """The settings in force. `text` is TOML with the tables [proxy] and [sweep]; `flags` and `defaults` that are None
-    were not given, and `defaults` give way to all others.
-
-    The token comes from `token_file` or from CG_PROXY_TOKEN, never from a flag, which others could see.
-    Raises ConfigError.
-    """
-    environment = env or {}
-    values: dict[str, object] = {}
-    sources: list[tuple[str, Mapping[str, object]]] = [
-        ("default", _given(defaults)),
-        ("file", _file_values(text)),
-        ("environment", dict(_environment_values(environment))),
-        ("flag", _given(flags)),
-    ]
-    for source, found in sources:
-        for name, value in found.items():
-            if name not in _BY_NAME:
-                raise ConfigError(f"{source}: unknown key {name!r} in [proxy]; known are {', '.join(_BY_NAME)}")
-            key = _BY_NAME[name]
-            values[key.field] = _value(key, value, source)
-    if token := environment.get(ENVIRONMENT_PREFIX + "TOKEN"):
-        values["token"] = token
-    chosen = preset or environment.get(ENVIRONMENT_PREFIX + "PRESET")
-    config = sweep_config.load(text, environment, {}, chosen)
-    return Settings(config=config, **values)  # type: ignore[arg-type]
-
-
-def _given(values: Mapping[str, object] | None) -> dict[str, object]:
-    return {name: value for name, value in (values or {}).items() if value is not None}
-
-
-def default_state(env: Mapping[str, str]) -> Path:
-    """Where the state stands if nobody says so: under the user's own state directory."""
-    if os.name == "nt" and env.get("LOCALAPPDATA"):
-        return Path(env["LOCALAPPDATA"]) / "cg" / "gateway.db"
-    base = env.get("XDG_STATE_HOME", "")
-    folder = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
-    return folder / "cg" / "gateway.db"
-
-
-def _file_values(text: str | None) -> Mapping[str, object]:
-    if text is None:
-        return {}
-    try:
-        table: Any = tomllib.loads(text).get("proxy", {})
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"configuration is not TOML: {error}") from error
-    if not isinstance(table, dict):
-        raise ConfigError("'proxy' must be a table: [proxy]")
-    return table
-
-
-def _environment_values(env: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    """The variables of our prefix as (key, value), text turned into the key's own type."""
-    for variable, text in env.items():
-        name = variable.removeprefix(ENVIRONMENT_PREFIX)
-        if name == variable or name in NOT_KEYS:
-            continue
-        key = _BY_NAME.get(name.lower())
-        if key is None:
-            raise ConfigError(f"environment: {variable} is unknown; known keys are {', '.join(_BY_NAME)}")
-        yield key.name, _from_text(key, text)
-
-
-def _from_text(key: Key, text: str) -> object:
-    if key.is_switch:
-        return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), text)
-    if not key.unit:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        return text  # refused by its type
-
-
-def _value(key: Key, value: object, source: str) -> object:
-    """The field's value. Raises ConfigError that names what may stand there."""
-    if key.is_switch:
-        is_good = isinstance(value, bool)
-    elif key.unit:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        is_good = is_number and key.low <= float(value) <= key.high  # type: ignore[arg-type]
-        is_good = is_good and (not key.is_count or float(value).is_integer())  # type: ignore[arg-type]
-    else:
-        is_good = isinstance(value, str | Path) and bool(str(value))
-    if not is_good:
-        raise ConfigError(f"{source}: {key.name} is {value!r:.80}; it must be {key.range}")
-    if key.unit:
-        number = float(value) * key.scale  # type: ignore[arg-type]
-        return int(number) if key.field in _WHOLE else number
-    if key.name == "listen":
-        return address(str(value))
-    if key.name == "token_file":
-        return _token_in(Path(str(value)))
-    return state_named(str(value)) if key.name == "state" else value
-
-
 def state_named(text: str) -> Path | Address:
     """The file or the server that a state's name means. Raises ConfigError for a URL that is none of a server."""
     return parse(text) if is_address(text) else Path(text).expanduser()
@@ -251,3 +100,86 @@ def is_loopback_name(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _number(name: str, meaning: str, unit: str, low: float, high: float, **more: Any) -> Key:
+    return Key(name, meaning, unit, low, high, is_whole=False, **more)
+
+
+def _count(name: str, meaning: str, unit: str, low: float, high: float) -> Key:
+    return Key(name, meaning, unit, low, high, is_float=True)
+
+
+KEYS: tuple[Key, ...] = (
+    Key("listen", "address and port; port 0 takes a free one", is_text=True, convert=lambda v: address(str(v))),
+    Key("upstream", "base URL of the provider", is_text=True),
+    Key(
+        "state",
+        "file of the state, made if absent, or URL of a server that several gateways share",
+        is_text=True,
+        convert=lambda v: state_named(str(v)),
+    ),
+    Key(
+        "token_file",
+        "file with the token that other machines, and routes with content, need",
+        is_text=True,
+        field="token",
+        convert=lambda v: _token_in(Path(str(v))),
+    ),
+    Key("observe", "change nothing, and project what would have been saved"),
+    _number("budget_ms", "time for our own work on a request", "milliseconds", 10, 60_000),
+    _number("max_body_mb", "longest request that is read whole", "MiB", 1, 1024, field="max_body_bytes", scale=MIB),
+    _number("max_buffered_mb", "all such requests together", "MiB", 1, 65_536, field="max_buffered_bytes", scale=MIB),
+    _count("max_requests", "requests at one time", "requests", 1, 100_000),
+    _count("max_connections", "connections of clients", "connections", 1, 100_000),
+    _number("client_idle_s", "wait for a client that takes nothing", "seconds", 1, 86_400),
+    _number("upstream_idle_s", "wait for an upstream that sends nothing", "seconds", 1, 86_400),
+    _number("connect_timeout_s", "wait for a connection to the upstream", "seconds", 1, 600),
+    _number("stop_timeout_s", "wait for open streams when stopping", "seconds", 0, 86_400),
+)
+_TABLE = KeyTable(
+    KEYS,
+    ENVIRONMENT_PREFIX,
+    NOT_KEYS,
+    unknown_key="{source}: unknown key {name!r} in [proxy]; known are {known}",
+    unknown_variable="environment: {variable} is unknown; known keys are {known}",
+)
+
+
+def load(
+    text: str | None = None,
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+    preset: str | None = None,
+    *,
+    defaults: Mapping[str, object] | None = None,
+) -> Settings:
+    """The settings in force. `text` is TOML with the tables [proxy] and [sweep]; `flags` and `defaults` that are None
+    were not given, and `defaults` give way to all others.
+
+    The token comes from `token_file` or from CG_PROXY_TOKEN, never from a flag, which others could see.
+    Raises ConfigError.
+    """
+    environment = env or {}
+    values = _TABLE.merged(
+        [
+            ("default", given(defaults)),
+            ("file", table(parsed(text or ""), "proxy")),
+            ("environment", dict(_TABLE.in_environment(environment))),
+            ("flag", given(flags)),
+        ]
+    )
+    if token := environment.get(ENVIRONMENT_PREFIX + "TOKEN"):
+        values["token"] = token
+    chosen = preset or environment.get(ENVIRONMENT_PREFIX + "PRESET")
+    config = sweep_config.load(text, environment, {}, chosen)
+    return Settings(config=config, **values)
+
+
+def default_state(env: Mapping[str, str]) -> Path:
+    """Where the state stands if nobody says so: under the user's own state directory."""
+    if os.name == "nt" and env.get("LOCALAPPDATA"):
+        return Path(env["LOCALAPPDATA"]) / "cg" / "gateway.db"
+    base = env.get("XDG_STATE_HOME", "")
+    folder = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    return folder / "cg" / "gateway.db"

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cg.errors import CgError
+from cg.gateway.embedded.async_engine import AsyncEngine
 from cg.gateway.embedded.client_library import installed
-from cg.gateway.embedded.in_loop import InLoop
-from cg.gateway.embedded.in_threads import InThreads
-from cg.gateway.embedded.local import Local
+from cg.gateway.embedded.gateway import EmbeddedGateway
+from cg.gateway.embedded.threaded_engine import ThreadedEngine
 from cg.gateway.events import Events
 from cg.gateway.settings import Settings, state_named
 from cg.gateway.state.clock import Clock
@@ -36,26 +36,27 @@ log = logging.getLogger("cg.gateway")
 _INHERITED: list[object] = []  # a parent's engines: their threads are not here, and their state is not ours to close
 
 
-class _Shared:
+class _EmbeddedTransport:
     """What both kinds of transport are made from, and what of it a forked child has to make anew."""
 
+    _engine_class: type[ThreadedEngine] | type[AsyncEngine]
     _engine: Any
     _make: Callable[[], Any]
-    _ends: Any
-    _guard: threading.Lock
+    _finalizer: Any
+    _lock: threading.Lock
     _is_closed: bool
 
-    def _set_up(
+    def __init__(
         self,
-        kind: Any,
-        inner: Any,
-        config: Config | None,
-        preset: str | None,
-        state: str | os.PathLike[str] | None,
-        observe: bool,
-        budget_ms: float,
-        events: Events | None,
-        clock: Clock | None,
+        inner: BaseTransport | AsyncBaseTransport | None = None,
+        *,
+        config: Config | None = None,
+        preset: str | None = None,
+        state: str | os.PathLike[str] | None = None,
+        observe: bool = False,
+        budget_ms: float = 2000.0,
+        events: Events | None = None,
+        clock: Clock | None = None,
     ) -> None:
         if config is None:
             config = sweep_config.load(None, os.environ, {}, preset)
@@ -63,42 +64,43 @@ class _Shared:
             raise CgError("give either a config or a preset, not both")
         named = None if state is None else state_named(os.fspath(state))
         settings = Settings(state=named, config=config, observe=observe, budget_ms=budget_ms)
-        self._make = lambda: kind(Local(settings, clock, events), inner)
-        self._guard = threading.Lock()
+        engine_class = self._engine_class  # no reference to self: it is let go of as soon as nobody uses it
+        self._make = lambda: engine_class(EmbeddedGateway(settings, clock, events), inner)
+        self._lock = threading.Lock()
         self._is_closed = False
-        self._began()
+        self._start()
         _all.add(self)
 
-    def _began(self) -> None:
+    def _start(self) -> None:
         self._engine = self._make()
-        self._ends = weakref.finalize(self, self._engine.let_go)
-        self._ends.atexit = False  # the interpreter's end ends everything
+        self._finalizer = weakref.finalize(self, self._engine.let_go)
+        self._finalizer.atexit = False  # the interpreter's end ends everything
 
-    def _forked(self) -> None:
+    def _restart_in_child(self) -> None:
         """In a child: nothing of the parent's is used, waited for or closed."""
         _INHERITED.append(self._engine)
-        self._ends.detach()
-        self._guard = threading.Lock()
+        self._finalizer.detach()
+        self._lock = threading.Lock()
         if self._is_closed:
             return
         try:
-            self._began()
+            self._start()
         except Exception as error:
             log.error("requests pass untouched in a forked child: %s", type(error).__name__)
             self._engine = self._engine.passing()
 
     def stats(self) -> Mapping[str, Any]:
         """All figures since the start, as the gateway's `/stats` shows them; no content is in them."""
-        found: Mapping[str, Any] = self._engine.local.stats()
-        return found
+        figures: Mapping[str, Any] = self._engine.gateway.stats()
+        return figures
 
     def metrics(self) -> str:
         """All figures in the Prometheus text format, as the gateway's `/metrics` shows them."""
-        found: bytes = self._engine.local.metrics()
-        return found.decode()
+        text: bytes = self._engine.gateway.metrics()
+        return text.decode()
 
 
-class Transport(_Shared, BaseTransport):
+class Transport(_EmbeddedTransport, BaseTransport):
     """For `httpx2.Client` and `httpx.Client`; safe between threads.
 
     `inner` carries what is sent; without one, connections like those of the SDK's own client are made, the proxy
@@ -109,19 +111,7 @@ class Transport(_Shared, BaseTransport):
     `observe` changes nothing and projects. `events` hears what is counted. Raises CgError for what cannot work.
     """
 
-    def __init__(
-        self,
-        inner: BaseTransport | None = None,
-        *,
-        config: Config | None = None,
-        preset: str | None = None,
-        state: str | os.PathLike[str] | None = None,
-        observe: bool = False,
-        budget_ms: float = 2000.0,
-        events: Events | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self._set_up(InThreads, inner, config, preset, state, observe, budget_ms, events, clock)
+    _engine_class = ThreadedEngine
 
     def handle_request(self, request: Any) -> Any:
         """The response to a request of the client's; raises what the client's own transport would."""
@@ -133,32 +123,20 @@ class Transport(_Shared, BaseTransport):
 
     def close(self) -> None:
         """End timers, forget credentials, close the state and the connections; may be repeated."""
-        with self._guard:
+        with self._lock:
             is_first, self._is_closed = not self._is_closed, True
         if is_first:
-            self._ends.detach()
+            self._finalizer.detach()
             self._engine.close()
 
 
-class AsyncTransport(_Shared, AsyncBaseTransport):
+class AsyncTransport(_EmbeddedTransport, AsyncBaseTransport):
     """For `httpx2.AsyncClient` and `httpx.AsyncClient` on asyncio; as `Transport`.
 
     Timers are tasks on the client's own loop. Under another event loop than asyncio's, requests pass untouched.
     """
 
-    def __init__(
-        self,
-        inner: AsyncBaseTransport | None = None,
-        *,
-        config: Config | None = None,
-        preset: str | None = None,
-        state: str | os.PathLike[str] | None = None,
-        observe: bool = False,
-        budget_ms: float = 2000.0,
-        events: Events | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self._set_up(InLoop, inner, config, preset, state, observe, budget_ms, events, clock)
+    _engine_class = AsyncEngine
 
     async def handle_async_request(self, request: Any) -> Any:
         """The response to a request of the client's; raises what the client's own transport would."""
@@ -170,20 +148,20 @@ class AsyncTransport(_Shared, AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """End timers, forget credentials, close the state and the connections; may be repeated."""
-        with self._guard:
+        with self._lock:
             is_first, self._is_closed = not self._is_closed, True
         if is_first:
-            self._ends.detach()
+            self._finalizer.detach()
             await self._engine.close()
 
 
-_all: "weakref.WeakSet[_Shared]" = weakref.WeakSet()
+_all: "weakref.WeakSet[_EmbeddedTransport]" = weakref.WeakSet()
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     for transport in list(_all):
-        transport._forked()
+        transport._restart_in_child()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

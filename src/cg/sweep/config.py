@@ -1,19 +1,16 @@
 """The sweep's configuration: flags over environment over file over preset, every value checked where it enters."""
 
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from cg.errors import CgError
+from cg.sweep.key_table import ConfigError, Key, KeyTable, given, parsed, table
+
+__all__ = ["KEYS", "PRESETS", "Config", "ConfigError", "describe", "load", "preset_values"]
 
 PRESETS = ("quiet", "cold", "paid", "classic")
 ENVIRONMENT_PREFIX = "CG_SWEEP_"
 NOT_KEYS = frozenset({"PRESET", "CONFIG", "STATE"})  # variables of the same prefix that other parts read
-
-
-class ConfigError(CgError):
-    """A configuration that is refused; the message names the key, where it stands, its unit and its range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +62,6 @@ class Config:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key's rules. A number has a range and a unit, a word has choices, anything else is a switch."""
-
-    name: str
-    meaning: str
-    unit: str = ""
-    low: float = 0
-    high: float = 0
-    choices: tuple[str, ...] = ()
-    is_whole: bool = True
-
-    @property
-    def range(self) -> str:
-        """What may stand there, for people."""
-        if self.choices:
-            return ", ".join(self.choices)
-        if not self.unit:
-            return "true or false"
-        return f"{self.low:.10g} to {self.high:.10g} {self.unit}"
-
-
 # Upper ends are guards against a wrong unit (milliseconds, bytes), not opinions.
 KEYS: tuple[Key, ...] = (
     Key("ask", "when the model is asked", choices=("idle", "on-request", "off")),
@@ -113,7 +88,14 @@ KEYS: tuple[Key, ...] = (
     Key("spare_breakpoint", "a free cache breakpoint is set before the first removed output"),
     Key("head_line", "the ask shows the first line of each output"),
 )
-_BY_NAME = {key.name: key for key in KEYS}
+_UNKNOWN = "unknown key {name!r}; known are {known}"
+_TABLE = KeyTable(
+    KEYS,
+    ENVIRONMENT_PREFIX,
+    NOT_KEYS,
+    unknown_key="{source}: " + _UNKNOWN,
+    unknown_variable="environment ({variable}): " + _UNKNOWN,
+)
 
 _PRESET_VALUES: Mapping[str, Mapping[str, Any]] = {
     "quiet": {"ask": "off", "apply": "free", "judge": "quiet", "min_tokens": 100, "min_inventory": 1},
@@ -175,15 +157,18 @@ def load(
     """
     file = _file_values(text, other_tables) if text is not None else {}
     _refuse_older(file, "file")
-    environment = dict(_environment_values(env or {}))
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    _refuse_older(given, "flag")
+    env = env or {}
+    ours = [
+        variable.removeprefix(ENVIRONMENT_PREFIX).lower() for variable in env if variable.startswith(ENVIRONMENT_PREFIX)
+    ]
+    _refuse_older(ours, "environment")
+    environment = dict(_TABLE.in_environment(env))
+    by_flag = given(flags)
+    _refuse_older(by_flag, "flag")
     in_file = file.pop("preset", None)
-    chosen = preset or (env or {}).get(ENVIRONMENT_PREFIX + "PRESET") or in_file or "paid"
+    chosen = preset or env.get(ENVIRONMENT_PREFIX + "PRESET") or in_file or "paid"
     values = dict(preset_values(chosen))
-    for source, found in (("file", file), ("environment", environment), ("flag", given)):
-        for name, value in found.items():
-            values[name] = _checked(_key(name, source), value, source)
+    values |= _TABLE.merged([("file", file), ("environment", environment), ("flag", by_flag)])
     return Config(**values)
 
 
@@ -210,39 +195,11 @@ def _shown(value: object) -> str:
 
 
 def _file_values(text: str, other_tables: Collection[str]) -> dict[str, Any]:
-    try:
-        parsed = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
-        raise ConfigError(f"configuration is not TOML: {error}") from error
-    table = parsed.pop("sweep", {})
-    stray = sorted(parsed.keys() - set(other_tables))
+    tables = parsed(text)
+    stray = sorted(tables.keys() - {"sweep", *other_tables})
     if stray:
         raise ConfigError(f"unknown {stray[0]!r} at the top of the file; the sweep's keys belong into [sweep]")
-    if not isinstance(table, dict):
-        raise ConfigError("'sweep' must be a table: [sweep]")
-    return table
-
-
-def _environment_values(env: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    """The variables of our prefix as (key, value), text turned into the key's own type."""
-    ours = [variable for variable in env if variable.startswith(ENVIRONMENT_PREFIX)]
-    _refuse_older([variable.removeprefix(ENVIRONMENT_PREFIX).lower() for variable in ours], "environment")
-    for variable in ours:
-        name = variable.removeprefix(ENVIRONMENT_PREFIX)
-        if name not in NOT_KEYS:
-            key = _key(name.lower(), f"environment ({variable})")
-            yield key.name, _from_text(key, env[variable])
-
-
-def _from_text(key: Key, text: str) -> object:
-    if key.choices:
-        return text
-    if not key.unit:
-        return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), text)
-    try:
-        return int(text, 10) if key.is_whole else float(text)
-    except ValueError:
-        return text  # refused by its type, with the text in the message
+    return dict(table(tables, "sweep"))
 
 
 def _refuse_older(names: Iterable[str], source: str) -> None:
@@ -252,35 +209,4 @@ def _refuse_older(names: Iterable[str], source: str) -> None:
             raise ConfigError(f"{source}: {name!r} is a key of an older design: {_REFUSED[name]}")
 
 
-def _key(name: str, source: str) -> Key:
-    if name not in _BY_NAME:
-        raise ConfigError(f"{source}: unknown key {name!r}; known are {', '.join(_BY_NAME)}")
-    return _BY_NAME[name]
-
-
-def _checked(key: Key, value: object, source: str) -> object:
-    """The value in the key's own type. Raises ConfigError that names what may stand there."""
-    if key.choices:
-        is_good = isinstance(value, str) and value in key.choices
-    elif not key.unit:
-        is_good = isinstance(value, bool)
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        is_good = False
-    else:
-        is_whole = isinstance(value, int) or not key.is_whole
-        is_good = is_whole and key.low <= value <= key.high  # false for what is not a number
-    if not is_good:
-        whole = "a whole number, " if key.unit and key.is_whole else ""
-        one_of = "one of " if key.choices else ""
-        raise ConfigError(f"{source}: {key.name} is {_cut(value)}; it must be {whole}{one_of}{key.range}")
-    return float(value) if key.unit and not key.is_whole else value  # type: ignore[arg-type]
-
-
-def _cut(value: object) -> str:
-    if isinstance(value, int) and value.bit_length() > 256:
-        return "a number of over 70 digits"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:79] + "…"
-
-
-assert tuple(field.name for field in fields(Config)) == tuple(_BY_NAME)  # one field a key, in one order
+assert tuple(field.name for field in fields(Config)) == tuple(key.name for key in KEYS)  # one field a key, in one order

@@ -9,28 +9,28 @@ import pytest
 from cg.errors import CgError
 from cg.gateway.doctor import checks as doctor
 from cg.gateway.doctor.checks import Finding, Plan, Verdict, credential_of, examine, exit_code, price_line, shown
-from cg.gateway.doctor.probe import Line, Reply
+from cg.gateway.doctor.probe import ProbeClient, ProbeReply
 
 PLAN = Plan("claude-sonnet-5", "https://upstream.example")
 WORD = re.compile(r"the code word is ([a-z]+-[0-9]{4})")
 
 
-def message(text: str = "ready", **usage: Any) -> Reply:
+def message(text: str = "ready", **usage: Any) -> ProbeReply:
     counted = {"input_tokens": 10, "output_tokens": 2, **usage}
-    return Reply(200, {}, {"type": "message", "content": [{"type": "text", "text": text}], "usage": counted})
+    return ProbeReply(200, {}, {"type": "message", "content": [{"type": "text", "text": text}], "usage": counted})
 
 
-def error(status: int, kind: str) -> Reply:
-    return Reply(status, {}, {"type": "error", "error": {"type": kind, "message": "words of the provider"}})
+def error(status: int, kind: str) -> ProbeReply:
+    return ProbeReply(status, {}, {"type": "error", "error": {"type": kind, "message": "words of the provider"}})
 
 
-class World(Line):
+class World(ProbeClient):
     """A gateway and an upstream that behave well, each part of which can be made to behave otherwise."""
 
     def __init__(self) -> None:
         self.gateway = "http://127.0.0.1:8788"
         self.stats: dict[str, Any] = {"requests": {"messages": {}}, "removed": {"outputs": 0}, "recoveries": {}}
-        self.health = Reply(200, {}, {"status": "ok"})
+        self.health = ProbeReply(200, {}, {"status": "ok"})
         self.counts = True
         self.first = message()
         self.write = {"cache_creation_input_tokens": 8000, "cache_creation": {"ephemeral_5m_input_tokens": 8000}}
@@ -44,10 +44,10 @@ class World(Line):
     def pause(self, seconds: float) -> None:
         self.waited.append(seconds)
 
-    def get(self, path: str) -> Reply:
-        return self.health if path == "/healthz" else Reply(200, {}, self.stats)
+    def get(self, path: str) -> ProbeReply:
+        return self.health if path == "/healthz" else ProbeReply(200, {}, self.stats)
 
-    def post(self, body: Mapping[str, Any], session: str) -> Reply:
+    def post(self, body: Mapping[str, Any], session: str) -> ProbeReply:
         self.sessions.add(session)
         if self.counts:
             counted = self.stats["requests"]["messages"]
@@ -105,11 +105,11 @@ def test_each_check_has_a_conversation_of_its_own() -> None:
 
 
 def nobody_home(world: World) -> None:
-    world.health = Reply(0, problem="ConnectionRefusedError")
+    world.health = ProbeReply(0, problem="ConnectionRefusedError")
 
 
 def another_server(world: World) -> None:
-    world.health = Reply(200, {}, {"hello": "world"})
+    world.health = ProbeReply(200, {}, {"hello": "world"})
 
 
 def bad_credential(world: World) -> None:
@@ -129,7 +129,7 @@ def busy_upstream(world: World) -> None:
 
 
 def no_messages(world: World) -> None:
-    world.first = Reply(200, {}, None)
+    world.first = ProbeReply(200, {}, None)
 
 
 def past_the_gateway(world: World) -> None:
@@ -261,7 +261,7 @@ def test_what_it_costs_is_said_before() -> None:
 def test_a_gateway_that_is_no_http_address_is_refused() -> None:
     """The message shows what one looks like."""
     with pytest.raises(CgError, match=r"'ftp://x'; it must be an http URL such as http://127\.0\.0\.1:8788"):
-        Line("ftp://x", {})
+        ProbeClient("ftp://x", {})
 
 
 def test_a_finding_is_shown_with_its_advice_below() -> None:

@@ -13,8 +13,8 @@ from served import UpstreamClock
 from cg.errors import CgError
 from cg.gateway.doctor.checks import Plan, Verdict, doctor_config, examine
 from cg.gateway.doctor.command import add_arguments, run, upstream_of
-from cg.gateway.doctor.probe import Line
-from cg.gateway.serve.in_thread import in_background
+from cg.gateway.doctor.probe import ProbeClient
+from cg.gateway.serve.thread_server import serve_in_thread
 from cg.gateway.settings import Settings
 
 MODEL = "claude-sonnet-5"
@@ -35,8 +35,8 @@ def model(asks_back: bool = True) -> dict[str, Any]:
 def examined(up: FakeUpstream, **plan: Any) -> dict[str, Any]:
     """The findings, with a wait that moves the upstream's clock."""
     settings = Settings(listen=("127.0.0.1", 0), upstream=up.base_url, state=None, config=doctor_config())
-    with in_background(settings, UpstreamClock(up)) as url:
-        line = Line(url, {"x-api-key": "dummy"})
+    with serve_in_thread(settings, UpstreamClock(up)) as url:
+        line = ProbeClient(url, {"x-api-key": "dummy"})
         chosen = Plan(MODEL, up.base_url, **plan)
         return {f.check: f for f in examine(line, chosen, pause=up.clock.advance)}
 
@@ -115,7 +115,7 @@ def test_a_gateway_that_runs_already_is_examined_with_the_shell(monkeypatch: pyt
     said: list[str] = []
     with FakeUpstream(model(), clock="manual") as up:
         settings = Settings(listen=("127.0.0.1", 0), upstream=up.base_url, state=None)
-        with in_background(settings, UpstreamClock(up)) as url:
+        with serve_in_thread(settings, UpstreamClock(up)) as url:
             away = {"CG_PROXY_UPSTREAM": "http://127.0.0.1:1", "ANTHROPIC_BASE_URL": ""}
             code = run(command("--gateway", url), {**KEY, **away}, said.append)
     assert code == 0, said

@@ -10,7 +10,7 @@ pytest.importorskip("httpcore2")
 
 from carried import PATIENCE_S, until
 
-from cg.gateway.embedded.thread_call import Caller
+from cg.gateway.embedded.thread_call import CallThreads
 
 
 def begun(do: Callable[[], object]) -> threading.Thread:
@@ -28,7 +28,7 @@ def have_ended(*threads: threading.Thread) -> bool:
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
 def test_whoever_waits_hears_of_its_own_answer(order: tuple[int, ...]) -> None:
     """In whatever order the answers come, and although each wakes all the others."""
-    caller = Caller()
+    caller = CallThreads()
     answers: list[Future[int]] = [Future() for _ in range(3)]
     found: list[int] = []
     threads = [begun(lambda answer=answer: found.append(caller.wait(answer))) for answer in answers]
@@ -41,7 +41,7 @@ def test_whoever_waits_hears_of_its_own_answer(order: tuple[int, ...]) -> None:
 
 def test_an_answer_that_comes_while_its_thread_works_is_heard_by_it() -> None:
     """Although another thread waits at that time, and leaves before."""
-    caller, busy, go_on = Caller(), threading.Event(), threading.Event()
+    caller, busy, go_on = CallThreads(), threading.Event(), threading.Event()
     first: Future[str] = Future()
     second: Future[str] = Future()
     found: list[str] = []
@@ -66,7 +66,7 @@ def test_an_answer_that_comes_while_its_thread_works_is_heard_by_it() -> None:
 
 def test_what_is_read_of_an_answer_that_is_closed_has_no_gap() -> None:
     """After the first piece that is dropped no other is given out."""
-    caller = Caller()
+    caller = CallThreads()
     pumped: Future[None] = Future()
     ended: Future[None] = Future()
     pieces = caller.pieces(pumped)
@@ -83,7 +83,7 @@ def test_what_is_read_of_an_answer_that_is_closed_has_no_gap() -> None:
 
 def test_once_closed_only_what_closes_is_done() -> None:
     """Also behind pieces that nobody read; what would read on is given up, and what comes later is done elsewhere."""
-    caller, here, begun_late = Caller(), threading.get_ident(), []
+    caller, here, begun_late = CallThreads(), threading.get_ident(), []
     caller.hand(b"unread")
     reads = caller.give(lambda: begun_late.append("read"))
     closes = caller.give(threading.get_ident, is_closing=True)

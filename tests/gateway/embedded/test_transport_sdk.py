@@ -14,8 +14,8 @@ from carried import PATIENCE_S, upstream
 from markers import find_markers
 from served import UpstreamClock, gateway
 
+from cg.gateway.embedded.async_engine import MAX_LOOPS
 from cg.gateway.embedded.client_library import library_of
-from cg.gateway.embedded.in_loop import MAX_LOOPS
 from cg.gateway.transport import AsyncTransport, Transport
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.config import load

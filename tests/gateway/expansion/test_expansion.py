@@ -326,9 +326,9 @@ class Compressing:
         self._inner, self._coding, self._compressor = inner, coding, compressor
         self.accepted: list[bytes] = []
 
-    async def send(self, method: str, target: bytes, headers: Any, body: Any = b"") -> Any:
+    async def send(self, method: str, target: bytes, headers: Any, body: Any = b"", call: object = None) -> Any:
         self.accepted += [value for name, value in headers if name == b"accept-encoding"]
-        reply = await self._inner.send(method, target, headers, body)
+        reply = await self._inner.send(method, target, headers, body, call)
         return Compressed(reply, self._coding, self._compressor) if reply.status == 200 else reply
 
     async def aclose(self) -> None:

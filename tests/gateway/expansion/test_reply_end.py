@@ -22,11 +22,11 @@ class Edited:
         self._inner, self._nth, self._old, self._new = inner, nth, old, new
         self.n = 0
 
-    async def send(self, method: str, target: bytes, headers: Any, body: Any = b"") -> Any:
+    async def send(self, method: str, target: bytes, headers: Any, body: Any = b"", call: object = None) -> Any:
         self.n += 1
         if self.n == self._nth and not self._old:
             await asyncio.Event().wait()
-        reply = await self._inner.send(method, target, headers, body)
+        reply = await self._inner.send(method, target, headers, body, call)
         if self.n == self._nth:
             whole = await read_all(reply.stream(), 10**7)
             assert self._old in whole

@@ -121,7 +121,7 @@ def test_over_the_wire_it_needs_the_token(gateway, kept):
     token = "a-token-of-twenty-one"
     headers = [name + b": " + value for name, value in OWN]
     with RawUpstream() as upstream:
-        served = gateway(upstream.url, own={b"/expand": route.expand}, token=token)
+        served = gateway(upstream.url, gateway_routes={b"/expand": route.expand}, token=token)
         line = b"GET /expand?id=" + key.encode()
         assert status(ask(served.port, line, *headers)) == 401
         assert ask(served.port, line, *headers, b"x-cg-token: " + token.encode()).body == CONTENT

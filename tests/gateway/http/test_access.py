@@ -14,8 +14,8 @@ TOKEN = b"a-token-of-twenty-one"
 LOOPBACK = Access(is_loopback=True, token=TOKEN)
 
 
-def deny(access, *pairs, is_own=False, needs_token=False):
-    found = access.deny(list(pairs), is_own=is_own, needs_token=needs_token)
+def deny(access, *pairs, is_gateway_route=False, needs_token=False):
+    found = access.deny(list(pairs), is_gateway_route=is_gateway_route, needs_token=needs_token)
     return found and found.why
 
 
@@ -80,10 +80,12 @@ def test_two_tokens_are_none():
 
 def test_a_route_with_content_needs_the_token_on_loopback_too():
     """Other users of this machine reach the loopback address as well."""
-    assert deny(LOOPBACK, (b"host", b"localhost"), is_own=True, needs_token=True) is Refusal.TOKEN
-    assert deny(LOOPBACK, (b"host", b"localhost"), (b"x-cg-token", TOKEN), is_own=True, needs_token=True) is None
+    assert deny(LOOPBACK, (b"host", b"localhost"), is_gateway_route=True, needs_token=True) is Refusal.TOKEN
+    assert (
+        deny(LOOPBACK, (b"host", b"localhost"), (b"x-cg-token", TOKEN), is_gateway_route=True, needs_token=True) is None
+    )
     without = Access(is_loopback=True)
-    found = without.deny([(b"host", b"localhost"), (b"x-cg-token", b"")], is_own=True, needs_token=True)
+    found = without.deny([(b"host", b"localhost"), (b"x-cg-token", b"")], is_gateway_route=True, needs_token=True)
     assert found is not None and (found.why, found.status) == (Refusal.TOKEN, 403)  # no token that could be tried out
 
 
@@ -92,19 +94,22 @@ def test_a_route_with_content_needs_the_token_on_loopback_too():
 )
 def test_another_origin_is_refused_everywhere(origin):
     """A page from elsewhere can neither read our routes nor spend through the gateway."""
-    for is_own in (True, False):
-        assert deny(LOOPBACK, (b"host", b"localhost:1"), (b"origin", origin), is_own=is_own) is Refusal.ORIGIN
+    for is_gateway_route in (True, False):
+        assert (
+            deny(LOOPBACK, (b"host", b"localhost:1"), (b"origin", origin), is_gateway_route=is_gateway_route)
+            is Refusal.ORIGIN
+        )
 
 
 def test_our_own_page_reads_our_routes_and_no_other_local_page_does():
     """Another program's page on this machine is another origin."""
     host = (b"host", b"localhost:8788")
-    assert deny(LOOPBACK, host, (b"origin", b"http://localhost:8788"), is_own=True) is None
-    assert deny(LOOPBACK, host, (b"origin", b"http://localhost:3000"), is_own=True) is Refusal.ORIGIN
-    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"same-origin"), is_own=True) is None
-    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"none"), is_own=True) is None
-    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"cross-site"), is_own=True) is Refusal.ORIGIN
-    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"same-site"), is_own=True) is Refusal.ORIGIN
+    assert deny(LOOPBACK, host, (b"origin", b"http://localhost:8788"), is_gateway_route=True) is None
+    assert deny(LOOPBACK, host, (b"origin", b"http://localhost:3000"), is_gateway_route=True) is Refusal.ORIGIN
+    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"same-origin"), is_gateway_route=True) is None
+    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"none"), is_gateway_route=True) is None
+    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"cross-site"), is_gateway_route=True) is Refusal.ORIGIN
+    assert deny(LOOPBACK, host, (b"sec-fetch-site", b"same-site"), is_gateway_route=True) is Refusal.ORIGIN
 
 
 def test_a_local_page_and_an_editor_may_use_the_gateway():
@@ -128,7 +133,7 @@ async def secret(inbound):
 def test_our_routes_over_the_wire(gateway):
     """No route of ours is shown to another name or origin, and none answers with a header that would let one in."""
     with RawUpstream() as upstream:
-        served = gateway(upstream.url, own={b"/stats": secret, b"/expand": secret}, token=TOKEN.decode())
+        served = gateway(upstream.url, gateway_routes={b"/stats": secret, b"/expand": secret}, token=TOKEN.decode())
         assert ask(served.port, b"GET /stats").body == b"figures"
         assert ask(served.port, b"GET /stats?x=y").body == b"figures"
         assert status(ask(served.port, b"GET /stats", host=b"evil.example")) == 421
@@ -147,7 +152,7 @@ def test_our_routes_over_the_wire(gateway):
 def test_a_path_that_only_resembles_ours_passes(gateway):
     """Nothing is decoded or shortened to find our routes, so nothing of the upstream's is shadowed."""
     with RawUpstream() as upstream:
-        served = gateway(upstream.url, own={b"/stats": secret})
+        served = gateway(upstream.url, gateway_routes={b"/stats": secret})
         paths = [b"/stats/", b"//stats", b"/%73tats", b"/STATS", b"/stats;x", b"/./stats"]
         for path in paths:
             assert ask(served.port, b"GET " + path).body == b"ok"

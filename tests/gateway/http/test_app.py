@@ -112,21 +112,21 @@ def test_a_body_in_chunks_is_refused_at_the_limit(gateway):
                     pass  # it stopped listening
                 else:
                     assert status(wire.message()) == 413
-        assert until(lambda: served.app._room.free_bytes == 100_000)
+        assert until(lambda: served.app._body_budget.free_bytes == 100_000)
 
 
 def test_memory_for_bodies_is_bounded_over_all_requests(gateway):
     """When it is full, a request is told to come again."""
     with RawUpstream() as upstream:
         served = gateway(upstream.url, messages=Echo(), max_body_bytes=1000, max_buffered_bytes=1000)
-        served.app._room._patience_s = 0.05
+        served.app._body_budget._timeout_s = 0.05
         with dial(served.port) as holder:
             holder.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n" + b"x" * 900)
-            assert until(lambda: served.app._room.free_bytes == 100)
+            assert until(lambda: served.app._body_budget.free_bytes == 100)
             answer = ask(served.port, b"POST /v1/messages", body=b"y" * 200)
             assert status(answer) == 503 and answer.one(b"retry-after") == b"1"
             assert ask(served.port, b"POST /v1/messages", body=b"y" * 50).body == b"<" + b"y" * 50 + b">"
-        assert until(lambda: served.app._room.free_bytes == 1000)
+        assert until(lambda: served.app._body_budget.free_bytes == 1000)
 
 
 def test_requests_at_one_time_are_bounded(gateway):
@@ -169,7 +169,7 @@ def test_what_becomes_of_the_upstream_is_told_by_a_status(gateway, error, code, 
         assert json.loads(answer.body)["error"]["message"].startswith("cg-proxy: ")
         assert b"secret" not in answer.body
         assert served.heard.of("fault") == ([(fault,)] if fault else [])
-        assert until(lambda: served.app._room.free_bytes == 512 * 2**20)
+        assert until(lambda: served.app._body_budget.free_bytes == 512 * 2**20)
 
 
 def test_an_upstream_that_is_not_there_is_a_502(gateway):
@@ -262,7 +262,7 @@ def test_a_client_that_stops_sending_is_told_and_let_go(gateway):
             wire.send(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nhalf")
             assert status(wire.message()) == 408
             assert wire.is_closed_by_peer()
-        assert until(lambda: served.app._room.free_bytes == 512 * 2**20)
+        assert until(lambda: served.app._body_budget.free_bytes == 512 * 2**20)
 
 
 def test_a_slow_client_that_goes_on_is_waited_for(gateway):

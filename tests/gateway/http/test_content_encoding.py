@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cg.gateway.http.content_encoding import PIECE_BYTES, Undecodable, acceptable, decoder_for, is_encoded
+from cg.gateway.http.content_encoding import (
+    MAX_DECODED_BYTES,
+    PIECE_BYTES,
+    Undecodable,
+    acceptable,
+    decoder_for,
+    is_encoded,
+)
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -169,3 +177,47 @@ def test_nothing_stays_in_a_decoder_whose_last_piece_is_full(extra: int) -> None
     """A frame without an end of its own may be read to its last byte while some of what it stands for is not out."""
     data = b"\0" * (PIECE_BYTES + extra)
     assert ours(b"deflate", [raw_deflate(data)]) == (data, True)
+
+
+def zeros(coding: bytes, mebibytes: int) -> bytes:
+    """What stands for that many bytes of zero, made piece by piece."""
+    pack: Any
+    if coding == b"br":
+        pack = pytest.importorskip("brotli").Compressor(quality=5, lgwin=24)
+        feed, finish = pack.process, pack.finish
+    elif coding == b"zstd":
+        pack = pytest.importorskip("zstandard").ZstdCompressor().compressobj()
+        feed, finish = pack.compress, pack.flush
+    else:
+        pack = zlib.compressobj(9, zlib.DEFLATED, {b"gzip": 31, b"deflate": 15, b"raw": -15}[coding])
+        feed, finish = pack.compress, pack.flush
+    return b"".join([*(feed(bytes(2**20)) for _ in range(mebibytes)), finish()])
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_what_a_few_bytes_stand_for_comes_in_bounded_pieces(coding: bytes) -> None:
+    """And ends at a bound over all of them: no reply is that long, and the event loop is held up by it."""
+    packed = zeros(coding, 64)
+    sizes: list[int] = []
+    tracemalloc.start()
+    decoder = decoder_for([(b"content-encoding", b"deflate" if coding == b"raw" else coding)])
+    assert decoder is not None
+    with pytest.raises(Undecodable):
+        for part in decoder.feed(packed):
+            sizes.append(len(part))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert max(sizes) <= 4 * PIECE_BYTES and peak < 16 * PIECE_BYTES
+    assert sum(sizes) <= MAX_DECODED_BYTES
+    with pytest.raises(Undecodable):  # nor is more of it looked at
+        list(decoder.feed(packed))
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_a_long_reply_below_the_bound_is_read_whole(coding: bytes) -> None:
+    """In pieces of any size."""
+    packed = zeros(coding, 5)
+    name = b"deflate" if coding == b"raw" else coding
+    for size in (7, 100, len(packed)):
+        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+        assert ours(name, pieces) == (bytes(5 * 2**20), True)

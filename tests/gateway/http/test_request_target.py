@@ -3,7 +3,7 @@
 import pytest
 from live import RawUpstream, ask, dial, status
 
-from cg.gateway.http import request_target as framing
+from cg.gateway.http import request_target
 
 HOST = (b"host", b"localhost")
 
@@ -21,7 +21,7 @@ HOST = (b"host", b"localhost")
 )
 def test_a_head_with_one_meaning_is_taken(headers):
     """One host and at most one way to find the body's end."""
-    assert framing.fault(headers) is None
+    assert request_target.fault(headers) is None
 
 
 @pytest.mark.parametrize(
@@ -48,23 +48,23 @@ def test_a_head_with_one_meaning_is_taken(headers):
         [HOST, (b"name", b"v\r\nx: y")],
         [HOST, (b"name", b"v\nx: y")],
         [HOST, (b"name", b"\x00")],
-        [HOST, *[(b"n", b"v")] * framing.MAX_HEADERS],
+        [HOST, *[(b"n", b"v")] * request_target.MAX_HEADERS],
     ],
 )
 def test_a_head_with_two_meanings_is_refused(headers):
     """Each of these has been read differently by two servers, or is too long to be meant."""
-    assert framing.fault(headers) is not None
+    assert request_target.fault(headers) is not None
 
 
 def test_another_version_is_refused():
     """A reply in chunks means nothing to an older client."""
-    assert framing.fault([HOST], "1.0") is not None
+    assert request_target.fault([HOST], "1.0") is not None
 
 
 @pytest.mark.parametrize("target", [b"/", b"/v1/messages?beta=true", b"//double", b"/%2e%2e/x", b"/?"])
 def test_a_path_is_a_target(target):
     """Whatever the path, it is the upstream's to understand."""
-    assert framing.is_origin_form(target)
+    assert request_target.is_origin_form(target)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_path_is_a_target(target):
 )
 def test_anything_else_is_no_target(target):
     """An absolute URL would make a forward proxy of the gateway."""
-    assert not framing.is_origin_form(target)
+    assert not request_target.is_origin_form(target)
 
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -48,7 +48,7 @@ def test_events_are_whole_whatever_the_pieces(stream: tuple[list[bytes], bytes],
 )
 def test_fields_are_read_as_the_format_says(raw: bytes, name: str, data: object) -> None:
     """Several data lines are one text; one space behind the colon is not part of a value."""
-    event = sse.Event(raw)
+    event = sse.SseEvent(raw)
     assert (event.name, event.data()) == (name, data)
 
 
@@ -77,7 +77,7 @@ def test_what_is_written_can_be_read() -> None:
     """Half a pair of surrogates stays an escape, so that the bytes are always UTF-8."""
     data = {"type": "x", "text": "\ud800 é\n"}
     raw = sse.write("x", data)
-    assert sse.Event(raw).data() == data and raw.decode("utf-8")
+    assert sse.SseEvent(raw).data() == data and raw.decode("utf-8")
     assert json.loads(raw.split(b"data: ")[1]) == data
 
 
@@ -93,7 +93,7 @@ def test_an_endless_event_is_given_up() -> None:
     """Memory is bounded; the bytes that were held are still there to be passed on."""
     parser = sse.Parser()
     piece = b"x" * (sse.MAX_EVENT_BYTES // 4)
-    with pytest.raises(sse.TooLong):
+    with pytest.raises(sse.EventTooLong):
         for _ in range(5):
             assert list(parser.feed(piece)) == []
     assert len(parser.rest()) == 5 * len(piece)

@@ -12,7 +12,8 @@ from live import RawUpstream, ask, dial, status, until
 
 from cg.errors import CgError
 from cg.gateway.upstream.base_url import checked
-from cg.gateway.upstream.pool import PooledUpstream, proxy_for
+from cg.gateway.upstream.pool import PooledUpstream
+from cg.gateway.upstream.proxy_environment import proxy_for
 
 
 def test_a_connection_serves_one_request_after_another(gateway):

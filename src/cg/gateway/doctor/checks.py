@@ -6,7 +6,17 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from cg.gateway.doctor.probe import LONG_BYTES, Case, Line, Reply, long, removal_case, session_name, small, wait
+from cg.gateway.doctor.probe import (
+    LONG_BYTES,
+    ProbeClient,
+    ProbeReply,
+    RemovalCase,
+    long,
+    removal_case,
+    session_name,
+    small,
+    wait,
+)
 from cg.sweep.config import Config, load
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.prices import PriceTable
@@ -77,19 +87,19 @@ def doctor_config() -> Config:
 
 
 def examine(
-    line: Line, plan: Plan, *, own: Line | None = None, pause: Callable[[float], None] = wait
+    client: ProbeClient, plan: Plan, *, removing: ProbeClient | None = None, pause: Callable[[float], None] = wait
 ) -> Iterator[Finding]:
     """The findings, as they are made. Without routing nothing else can be proven, so it ends there.
 
-    `line` leads through the gateway that is examined, `own` through one with `doctor_config`, if that is another.
+    `client` leads through the gateway that is examined, `removing` through one with `doctor_config`, if that is another.
     """
     yield from environment(plan)
-    routed = routing(line, plan)
+    routed = routing(client, plan)
     yield routed
     if routed.verdict is Verdict.FAILED:
         return
-    yield from cache(line, plan, pause)
-    yield recovery(own or line, plan)
+    yield from cache(client, plan, pause)
+    yield recovery(removing or client, plan)
 
 
 # -- routing ---------------------------------------------------------------------------------------------------------
@@ -118,15 +128,15 @@ def environment(plan: Plan) -> Iterator[Finding]:
         )
 
 
-def routing(line: Line, plan: Plan) -> Finding:
+def routing(client: ProbeClient, plan: Plan) -> Finding:
     """A request goes in here, is counted here, and is answered by the upstream."""
-    health = line.get("/healthz")
+    health = client.get("/healthz")
     if health.status != 200 or health.body != {"status": "ok"}:
-        words = f"No gateway answers at {line.gateway} ({_said(health)})."
+        words = f"No gateway answers at {client.gateway} ({_said(health)})."
         return Finding("routing", Verdict.FAILED, words, "start one with: cg-proxy serve")
-    before = _figure(line, "requests", "messages")
-    reply = line.post(small(plan.model), session_name())
-    after = _figure(line, "requests", "messages")
+    before = _figure(client, "requests", "messages")
+    reply = client.post(small(plan.model), session_name())
+    after = _figure(client, "requests", "messages")
     if reply.status != 200:
         return Finding("routing", Verdict.FAILED, f"{plan.upstream} answered {_said(reply)}.", _advice(reply, plan))
     if not isinstance(reply.body, dict) or reply.body.get("type") != "message":
@@ -139,10 +149,10 @@ def routing(line: Line, plan: Plan) -> Finding:
     if after <= before:
         words = "The upstream answered, but the gateway did not count the request: something else stands in between."
         return Finding("routing", Verdict.FAILED, words, "check for another proxy in front of the gateway")
-    return Finding("routing", Verdict.OK, f"A request to {line.gateway} reached {plan.upstream} through the gateway.")
+    return Finding("routing", Verdict.OK, f"A request to {client.gateway} reached {plan.upstream} through the gateway.")
 
 
-def _advice(reply: Reply, plan: Plan) -> str:
+def _advice(reply: ProbeReply, plan: Plan) -> str:
     if reply.status in (401, 403):
         return "set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN to a credential of this upstream"
     if reply.status == 404:
@@ -154,15 +164,15 @@ def _advice(reply: Reply, plan: Plan) -> str:
     return "try the same request without the gateway; if it works there, this is a fault of the gateway"
 
 
-def _said(reply: Reply) -> str:
+def _said(reply: ProbeReply) -> str:
     if reply.status == 0:
         return reply.problem or "no answer"
     return f"{reply.status} {reply.error_type}".strip()
 
 
-def _figure(line: Line, *path: str) -> float | None:
+def _figure(client: ProbeClient, *path: str) -> float | None:
     """A figure of `/stats`, with everything below it added up; 0 where nothing was counted yet, None if unreadable."""
-    value: Any = line.get("/stats").body
+    value: Any = client.get("/stats").body
     if not isinstance(value, dict):
         return None
     for name in path:
@@ -175,10 +185,10 @@ def _figure(line: Line, *path: str) -> float | None:
 # -- cache -----------------------------------------------------------------------------------------------------------
 
 
-def cache(line: Line, plan: Plan, pause: Callable[[float], None]) -> Iterator[Finding]:
+def cache(client: ProbeClient, plan: Plan, pause: Callable[[float], None]) -> Iterator[Finding]:
     """A long beginning is written once and read afterwards; then how long it lives."""
     body, session = long(plan.model, plan.ttl), session_name()
-    first, second = line.post(body, session), line.post(body, session)
+    first, second = client.post(body, session), client.post(body, session)
     if first.status != 200 or second.status != 200:
         bad = first if first.status != 200 else second
         yield Finding("cache reads", Verdict.FAILED, f"A long request was answered {_said(bad)}.", _advice(bad, plan))
@@ -190,7 +200,7 @@ def cache(line: Line, plan: Plan, pause: Callable[[float], None]) -> Iterator[Fi
         return
     yield _reads(wrote, read)
     if read.read:
-        yield _lifetime(line, plan, body, session, wrote, pause)
+        yield _lifetime(client, plan, body, session, wrote, pause)
 
 
 def _written(usage: Usage) -> int:
@@ -214,7 +224,7 @@ def _reads(wrote: Usage, read: Usage) -> Finding:
 
 
 def _lifetime(
-    line: Line, plan: Plan, body: dict[str, Any], session: str, wrote: Usage, pause: Callable[[float], None]
+    client: ProbeClient, plan: Plan, body: dict[str, Any], session: str, wrote: Usage, pause: Callable[[float], None]
 ) -> Finding:
     asked = {"5m": "five minutes", "1h": "one hour"}[plan.ttl]
     booked = {"5m": wrote.write_5m, "1h": wrote.write_1h}[plan.ttl]
@@ -228,7 +238,7 @@ def _lifetime(
             "lifetime", Verdict.NOT_PROVEN, words, f"doctor --wait tries it; it takes {_minutes(plan.ttl)} minutes"
         )
     pause(LIFETIMES[plan.ttl] - MARGIN_S)
-    later = line.post(body, session)
+    later = client.post(body, session)
     if later.status != 200 or later.usage is None:
         words = f"After the wait the upstream answered {_said(later)}."
         return Finding("lifetime", Verdict.NOT_PROVEN, words, "try again")
@@ -250,26 +260,26 @@ def _minutes(ttl: str) -> int:
 # -- recovery --------------------------------------------------------------------------------------------------------
 
 
-def recovery(line: Line, plan: Plan) -> Finding:
+def recovery(client: ProbeClient, plan: Plan) -> Finding:
     """An output is removed, and the model gets it back when it asks for it."""
     case, session = removal_case(plan.model), session_name()
-    removed, recovered = _figure(line, "removed", "outputs"), _figure(line, "recoveries", "hidden", "original")
-    first, second = line.post(case.first, session), line.post(case.second, session)
+    removed, recovered = _figure(client, "removed", "outputs"), _figure(client, "recoveries", "hidden", "original")
+    first, second = client.post(case.first, session), client.post(case.second, session)
     for reply in (first, second):
         if reply.status != 200:
             words = f"A conversation with a tool was answered {_said(reply)}."
             return Finding("recovery", Verdict.FAILED, words, _advice(reply, plan))
-    removed_now = _figure(line, "removed", "outputs")
+    removed_now = _figure(client, "removed", "outputs")
     if removed is None or removed_now is None or recovered is None:
         return Finding("recovery", Verdict.NOT_PROVEN, "The gateway's figures cannot be read.")
     if removed_now <= removed:
         return Finding(
             "recovery", Verdict.FAILED, "No output was removed where removing it was free.", "see /stats, reasons"
         )
-    return _recovered(case, second, (_figure(line, "recoveries", "hidden", "original") or 0) > recovered)
+    return _recovered(case, second, (_figure(client, "recoveries", "hidden", "original") or 0) > recovered)
 
 
-def _recovered(case: Case, reply: Reply, was_asked_for: bool) -> Finding:
+def _recovered(case: RemovalCase, reply: ProbeReply, was_asked_for: bool) -> Finding:
     knows = case.word in reply.text
     if knows and was_asked_for:
         words = "An output was removed, the model asked for it, got it back whole, and answered from it."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from cg.errors import CgError
 from cg.gateway.doctor.checks import Finding, Plan, credential_of, doctor_config, examine, exit_code, price_line, shown
-from cg.gateway.doctor.probe import Line
+from cg.gateway.doctor.probe import ProbeClient
 from cg.gateway.settings import DEFAULT_UPSTREAM, Settings
 from cg.gateway.telemetry.counting import place_of
 
@@ -41,20 +41,20 @@ def upstream_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     if arguments.upstream:
         return str(arguments.upstream)
     if arguments.gateway:
-        return _told_by(arguments.gateway)
+        return _upstream_said_by(arguments.gateway)
     return environment.get(UPSTREAM_VARIABLE) or environment.get(BASE_URL) or DEFAULT_UPSTREAM
 
 
-def _told_by(gateway: str) -> str:
-    reply = Line(gateway, {}).get("/stats")
+def _upstream_said_by(gateway: str) -> str:
+    reply = ProbeClient(gateway, {}).get("/stats")
     if reply.status == 0:  # nobody is there: the routing check says so, and sends nothing
         return DEFAULT_UPSTREAM
-    told = reply.body.get("upstream") if isinstance(reply.body, dict) else None
-    if not isinstance(told, str) or not told:
+    upstream = reply.body.get("upstream") if isinstance(reply.body, dict) else None
+    if not isinstance(upstream, str) or not upstream:
         raise CgError(
             f"{gateway} does not say in /stats where it leads (status {reply.status}): name it with --upstream"
         )
-    return told
+    return upstream
 
 
 def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Callable[[str], None] = print) -> int:
@@ -73,14 +73,16 @@ def run(arguments: argparse.Namespace, environment: Mapping[str, str], say: Call
     )
     if not arguments.json:
         say(price_line(plan))
-    from cg.gateway.serve.in_thread import in_background  # the server's stack, which the checks themselves do without
+    from cg.gateway.serve.thread_server import (
+        serve_in_thread,  # the server's stack, which the checks themselves do without
+    )
 
     settings = Settings(listen=("127.0.0.1", 0), upstream=upstream, state=None, config=doctor_config())
     findings: list[Finding] = []
-    with in_background(settings) as address:
-        own = Line(address, credential)
-        line = Line(arguments.gateway, credential) if arguments.gateway else own
-        for finding in examine(line, plan, own=own):
+    with serve_in_thread(settings) as address:
+        examined = ProbeClient(address, credential)
+        client = ProbeClient(arguments.gateway, credential) if arguments.gateway else examined
+        for finding in examine(client, plan, removing=examined):
             findings.append(finding)
             say(json.dumps(finding.to_dict()) if arguments.json else shown(finding))
     return exit_code(findings)

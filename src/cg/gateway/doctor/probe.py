@@ -25,7 +25,7 @@ TOOL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ProbeReply:
     """An answer: `status` 0 when there was none, with the reason in `problem`."""
 
     status: int
@@ -52,7 +52,7 @@ class Reply:
         return str(error.get("type", "")) if isinstance(error, dict) else ""
 
 
-class Line:
+class ProbeClient:
     """Exchanges with one gateway; each check has a conversation of its own."""
 
     def __init__(self, gateway: str, credential: Mapping[str, str], *, timeout_s: float = TIMEOUT_S) -> None:
@@ -65,11 +65,11 @@ class Line:
         self._credential = dict(credential)
         self._timeout_s = timeout_s
 
-    def get(self, path: str) -> Reply:
+    def get(self, path: str) -> ProbeReply:
         """One of the gateway's own routes."""
         return self._exchange("GET", path, None, {})
 
-    def post(self, body: Mapping[str, Any], session: str) -> Reply:
+    def post(self, body: Mapping[str, Any], session: str) -> ProbeReply:
         """One Messages request in the conversation `session`."""
         headers = {
             "content-type": "application/json",
@@ -79,21 +79,21 @@ class Line:
         }
         return self._exchange("POST", "/v1/messages", json.dumps(body).encode(), headers)
 
-    def _exchange(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def _exchange(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> ProbeReply:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
         try:
             connection.request(method, self._path + path, body, dict(headers))
             response = connection.getresponse()
             raw = response.read(MAX_REPLY_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            return Reply(0, problem=type(error).__name__)
+            return ProbeReply(0, problem=type(error).__name__)
         finally:
             connection.close()
         try:
             parsed = json.loads(raw)
         except (ValueError, RecursionError):
             parsed = None
-        return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, parsed)
+        return ProbeReply(response.status, {k.lower(): v for k, v in response.getheaders()}, parsed)
 
 
 def session_name() -> str:
@@ -121,7 +121,7 @@ def long(model: str, ttl: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RemovalCase:
     """A conversation whose one long output is removed before the last question, which needs it."""
 
     first: dict[str, Any]
@@ -129,7 +129,7 @@ class Case:
     word: str  # stands in the removed output and nowhere else
 
 
-def removal_case(model: str) -> Case:
+def removal_case(model: str) -> RemovalCase:
     """Two requests; between them the beginning of the history changes, so that removing the output costs nothing."""
     word = f"{secrets.choice(_COLOURS)}-{secrets.randbelow(9000) + 1000}"
     rows = [f"{n:03d}: entry {n} of the sheet, checked twice, value {n * 31 % 997}" for n in range(1, OUTPUT_LINES + 1)]
@@ -160,7 +160,7 @@ def removal_case(model: str) -> Case:
             {"role": "user", "content": [{"type": "text", "text": question, "cache_control": mark}]},
         ],
     }
-    return Case(first, second, word)
+    return RemovalCase(first, second, word)
 
 
 def _call(identifier: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""One request of a client in this process: what the rooms of the gateway are given for it, and what they send on.
+"""One request of a client in this process: what its handlers are given for it, and what they send on.
 
-A request's target carries the call that it belongs to, so that whatever is sent for it, now or in the gap that follows,
-goes where the client's own request went.
+The call goes with a request as `Inbound.call`, so that whatever is sent for it, now or in the gap that follows, goes where
+the client's own request went.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ from cg.gateway.http.content_encoding import Undecodable
 from cg.gateway.http.routes import COUNT_TOKENS, MESSAGES, route_of
 from cg.gateway.upstream.contract import Body, Cut, TimedOut, Unreachable, UpstreamError
 
-# Seconds, of a call that no client waits for; the ask's own deadline ends it sooner or at the same time.
-OUR_TIMEOUTS = {"connect": 15.0, "pool": 15.0, "read": 90.0, "write": 90.0}
+# Seconds, of a request that no client waits for; the ask's own deadline ends it sooner or at the same time.
+BACKGROUND_TIMEOUTS = {"connect": 15.0, "pool": 15.0, "read": 90.0, "write": 90.0}
 
 
-class Calling:
+class ClientCall:
     """One call. It holds no body: whoever waits in the gap holds it for minutes."""
 
     def __init__(self, request: Any, provider: str) -> None:
@@ -30,42 +30,30 @@ class Calling:
         self.is_sent = False
         self.reply_extensions: dict[str, Any] = {}
 
-    def request(self, method: str, headers: Headers, body: Body, *, is_ours: bool) -> Any:
-        """A request of the client's library to the call's own URL, under its own deadlines unless it `is_ours`."""
+    def request(self, method: str, headers: Headers, body: Body, *, is_background: bool) -> Any:
+        """A request of the client's library to the call's own URL, under its own deadlines unless it `is_background`."""
         named = [(b"host", self.host.encode("ascii")), *headers] if self.host else headers
-        extensions = {"timeout": dict(OUR_TIMEOUTS)} if is_ours else self.extensions
+        extensions = {"timeout": dict(BACKGROUND_TIMEOUTS)} if is_background else self.extensions
         return self.library.Request(method, self.url, headers=named, content=body, extensions=extensions)
 
-    def came(self, response: Any) -> None:
+    def keep_extensions(self, response: Any) -> None:
         """Keep what a reply's head says beside status and headers."""
         kept = ("http_version", "reason_phrase", "network_stream")
         self.reply_extensions = {name: response.extensions[name] for name in kept if name in response.extensions}
 
-    def ended(self) -> None:
+    def release(self) -> None:
         """Nobody waits any more: let go of what belongs to the client alone, such as its trace."""
         self.extensions, self.reply_extensions = {}, {}
 
 
-class Target(bytes):
-    """A request line's target, with the call that it is of."""
-
-    calling: Calling
-
-    @classmethod
-    def of(cls, calling: Calling) -> "Target":
-        target = cls(calling.url.raw_path)
-        target.calling = calling
-        return target
+def client_call(call: object) -> ClientCall:
+    """A call that an upstream was given. Raises TypeError for what is none."""
+    if not isinstance(call, ClientCall):
+        raise TypeError("the request carries no call")
+    return call
 
 
-def calling_of(target: bytes) -> Calling:
-    """The call behind a target. Raises TypeError for one that came from elsewhere."""
-    if not isinstance(target, Target):
-        raise TypeError("the target carries no call")
-    return target.calling
-
-
-def whose(request: Any) -> tuple[Route, str]:
+def route_and_provider(request: Any) -> tuple[Route, str]:
     """What a request is for, and the base URL of its provider: all before `/v1/messages`, wherever that is served."""
     path = bytes(request.url.raw_path).partition(b"?")[0]
     for known in (MESSAGES, COUNT_TOKENS):
@@ -76,10 +64,10 @@ def whose(request: Any) -> tuple[Route, str]:
     return route_of(request.method, path, ()), ""
 
 
-def inbound_of(request: Any, calling: Calling) -> Inbound:
-    """A request, read whole, as the rooms take it."""
+def inbound_of(request: Any, call: ClientCall) -> Inbound:
+    """A request, read whole, as the handlers take it."""
     headers = [(name.lower(), value) for name, value in request.headers.raw]
-    return Inbound(request.method, Target.of(calling), headers, request.content)
+    return Inbound(request.method, call.url.raw_path, headers, request.content, call)
 
 
 def headers_of(response: Any) -> Headers:
@@ -87,7 +75,7 @@ def headers_of(response: Any) -> Headers:
 
 
 @contextmanager
-def as_ours(library: Any) -> Iterator[None]:
+def as_upstream_errors(library: Any) -> Iterator[None]:
     """The library's errors, and those of whatever transport it was given, as the upstream's; the cause stays."""
     try:
         yield
@@ -105,13 +93,11 @@ def as_ours(library: Any) -> Iterator[None]:
         raise UpstreamError(type(error).__name__) from error
 
 
-def as_came(error: UpstreamError, library: Any) -> Exception:
+def client_error(error: UpstreamError, library: Any) -> Exception:
     """What a client without us would have seen in the place of an upstream's error."""
     cause = error.__cause__
     if isinstance(cause, Undecodable):
-        return _of(library.DecodingError, str(cause))
-    return cause if isinstance(cause, Exception) else _of(library.RemoteProtocolError, str(error))
-
-
-def _of(kind: Callable[..., Exception], words: str) -> Exception:
-    return kind(words)
+        error_of: Callable[..., Exception] = library.DecodingError
+        return error_of(str(cause))
+    protocol_error: Callable[..., Exception] = library.RemoteProtocolError
+    return cause if isinstance(cause, Exception) else protocol_error(str(error))

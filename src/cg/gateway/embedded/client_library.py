@@ -4,12 +4,13 @@
 request is made of, its answer is made of too.
 """
 
-import socket
-import urllib.request
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from cg.gateway.upstream.proxy_environment import system_proxy
+from cg.gateway.upstream.tcp_keepalive import keepalive_options
 
 NAMES = ("httpx2", "httpx")
 MAX_CONNECTIONS, MAX_KEPT = 1000, 100  # what the Python SDK allows its own client
@@ -42,71 +43,49 @@ def joined(kind: type, library: Any, base: str) -> type:
     return type(kind.__name__, (kind, getattr(library, base)), {})
 
 
-class Connections:
+class TransportPool:
     """Connections to wherever requests go, by the limits of the SDK and the proxy variables of this process."""
 
     def __init__(self, make: Callable[..., Any], library: Any) -> None:
         self._make = make
         self._shared = {
             "limits": library.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_KEPT),
-            "socket_options": _socket_options(),
+            "socket_options": keepalive_options(KEEPALIVE_S, KEEPALIVE_S, KEEPALIVE_PROBES),
         }
         self._by_proxy: dict[str | None, Any] = {}
 
     def to(self, url: Any) -> Any:
         """The transport for a URL; threads that ask at the same time may make two, of which one is kept."""
-        proxy = proxy_of(url.scheme, url.host, url.port)
-        found = self._by_proxy.get(proxy)
-        if found is None:
+        proxy = system_proxy(url.scheme, url.host, url.port)
+        transport = self._by_proxy.get(proxy)
+        if transport is None:
             options = self._shared if proxy is None else {**self._shared, "proxy": proxy}
-            found = self._by_proxy.setdefault(proxy, self._make(**options))
-        return found
+            transport = self._by_proxy.setdefault(proxy, self._make(**options))
+        return transport
 
     @property
-    def made(self) -> list[Any]:
+    def transports(self) -> list[Any]:
         """The transports so far."""
         return list(self._by_proxy.values())
 
 
-class SyncConnections(Connections):
+class SyncTransportPool(TransportPool):
     """As a transport for threads."""
 
     def handle_request(self, request: Any) -> Any:
         return self.to(request.url).handle_request(request)
 
     def close(self) -> None:
-        for transport in self.made:
+        for transport in self.transports:
             transport.close()
 
 
-class AsyncConnections(Connections):
+class AsyncTransportPool(TransportPool):
     """As a transport for coroutines."""
 
     async def handle_async_request(self, request: Any) -> Any:
         return await self.to(request.url).handle_async_request(request)
 
     async def aclose(self) -> None:
-        for transport in self.made:
+        for transport in self.transports:
             await transport.aclose()
-
-
-def proxy_of(scheme: str, host: str, port: int | None) -> str | None:
-    """The proxy that this process's environment, or its system, names for a URL; None for none."""
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or urllib.request.proxy_bypass(f"{host}:{port}" if port else host):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _socket_options() -> list[tuple[int, int, int]]:
-    """TCP keep-alive, as far as this system has it."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (
-        ("TCP_KEEPIDLE", KEEPALIVE_S),
-        ("TCP_KEEPINTVL", KEEPALIVE_S),
-        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-    ):
-        if (option := getattr(socket, name, None)) is not None:
-            options.append((socket.IPPROTO_TCP, option, value))
-    return options

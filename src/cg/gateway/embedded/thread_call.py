@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from cg.gateway.embedded.client_call import Calling, as_ours, calling_of, headers_of
+from cg.gateway.embedded.client_call import ClientCall, as_upstream_errors, client_call, headers_of
 from cg.gateway.exchange import Headers
 from cg.gateway.upstream.contract import Body, Reply, TooLong, UpstreamError, read_whole
 
 T = TypeVar("T")
-MAX_ASK_BYTES = 4 * 2**20  # of a reply that is read whole on an errand
+MAX_ASK_BYTES = 4 * 2**20  # of a reply that is read in the background
 
 
 class Work:
@@ -32,14 +32,14 @@ class Work:
         if not self.outcome.set_running_or_notify_cancel():
             return
         try:
-            found = self._do()
+            result = self._do()
         except Exception as error:
             self.outcome.set_exception(error)
         except BaseException:
             self.outcome.set_exception(UpstreamError("interrupted"))
             raise
         else:
-            self.outcome.set_result(found)
+            self.outcome.set_result(result)
 
     async def done(self, dispose: Callable[[Any], object] | None = None) -> Any:
         """The outcome, for the loop; one that comes after nobody waits is disposed of."""
@@ -47,31 +47,31 @@ class Work:
             return await asyncio.wrap_future(self.outcome)
         except asyncio.CancelledError:
             if dispose is not None:
-                self.outcome.add_done_callback(lambda outcome: _let_go(outcome, dispose))
+                self.outcome.add_done_callback(lambda outcome: _dispose(outcome, dispose))
             raise
 
 
-def _let_go(outcome: "Future[Any]", dispose: Callable[[Any], object]) -> None:
+def _dispose(outcome: "Future[Any]", dispose: Callable[[Any], object]) -> None:
     if not outcome.cancelled() and outcome.exception() is None:
         dispose(outcome.result())
 
 
-def on_errand(work: Work) -> None:
+def run_in_background(work: Work) -> None:
     """Do a piece of work in a thread that nothing waits for, not even the interpreter's end."""
-    threading.Thread(target=work.run, name="cg-errand", daemon=True).start()
+    threading.Thread(target=work.run, name="cg-background", daemon=True).start()
 
 
-class Caller:
+class CallThreads:
     """The threads of one call: the one that waits for it, and whichever else closes what that one reads.
 
     Whoever waits does what there is to do. Each has a bell of its own, so that none takes what another is to hear.
     """
 
     def __init__(self) -> None:
-        self._found: deque[Work | bytes] = deque()
+        self._queue: deque[Work | bytes] = deque()
         self._bells: list[SimpleQueue[None]] = []
         self._guard = threading.Lock()
-        self._is_there = True
+        self._is_waiting = True
         self.is_closed = False  # nothing is read or sent any more
 
     # -- on the loop -------------------------------------------------------------------------------------------------
@@ -80,18 +80,18 @@ class Caller:
         """Have it done in the call's thread, or in one of its own if that has left."""
         work = Work(do, is_closing=is_closing)
         with self._guard:
-            if self._is_there:
+            if self._is_waiting:
                 self._put(work)
                 return work
-        on_errand(work)
+        run_in_background(work)
         return work
 
     def hand(self, piece: bytes) -> None:
         """Give the thread a piece of its answer."""
         self._put(piece)
 
-    def _put(self, found: Work | bytes) -> None:
-        self._found.append(found)
+    def _put(self, item: Work | bytes) -> None:
+        self._queue.append(item)
         for bell in tuple(self._bells):
             bell.put(None)
 
@@ -116,19 +116,19 @@ class Caller:
             while True:
                 try:
                     is_last = answer.done()  # asked first: whatever belongs to it is there by then
-                    found = self._taken()
-                    if isinstance(found, Work):
-                        self._do(found)
-                    elif found is None and not is_last:
+                    item = self._next()
+                    if isinstance(item, Work):
+                        self._do(item)
+                    elif item is None and not is_last:
                         bell.get()
                 except BaseException:  # an interrupt of this thread
                     answer.cancel()
                     self.leave()
                     raise
-                if isinstance(found, bytes):
+                if isinstance(item, bytes):
                     if not self.is_closed:
-                        yield found
-                elif found is None and is_last:
+                        yield item
+                elif item is None and is_last:
                     return
         finally:
             self._bells.remove(bell)
@@ -139,81 +139,81 @@ class Caller:
         else:
             work.run()
 
-    def _taken(self) -> Work | bytes | None:
+    def _next(self) -> Work | bytes | None:
         """The next thing; None if there is none now."""
         try:
-            return self._found.popleft()
+            return self._queue.popleft()
         except IndexError:
             return None
 
     def leave(self) -> None:
         """The threads wait no more; what is still to be done is done elsewhere."""
         with self._guard:
-            self._is_there = False
-        while (found := self._taken()) is not None:
-            if isinstance(found, Work):
-                on_errand(found)
+            self._is_waiting = False
+        while (item := self._next()) is not None:
+            if isinstance(item, Work):
+                run_in_background(item)
 
 
-class CallerReply:
+class ThreadReply:
     """A reply that its call's thread reads."""
 
-    def __init__(self, response: Any, caller: Caller, library: Any) -> None:
+    def __init__(self, response: Any, threads: CallThreads, library: Any) -> None:
         self.status: int = response.status_code
         self.headers: Headers = headers_of(response)
-        self._stream, self._caller, self._library = response.stream, caller, library
+        self._stream, self._threads, self._library = response.stream, threads, library
 
     async def stream(self) -> AsyncIterator[bytes]:
         pieces = iter(self._stream)
-        with as_ours(self._library):
-            while (piece := await self._caller.give(lambda: next(pieces, None)).done()) is not None:
+        with as_upstream_errors(self._library):
+            while (piece := await self._threads.give(lambda: next(pieces, None)).done()) is not None:
                 yield piece
 
     async def read(self, limit: int) -> bytes:
         return await read_whole(self.stream(), limit)
 
     async def close(self) -> None:
-        await self._caller.give(self._stream.close, is_closing=True).done()
+        await self._threads.give(self._stream.close, is_closing=True).done()
 
 
-class CallerUpstream:
+class ThreadUpstream:
     """Sends through `inner` in the thread of the call that a request is of."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"", call: object = None) -> Reply:
         """See `cg.gateway.upstream.contract.Upstream.send`."""
-        calling = calling_of(target)
-        caller = caller_of(calling)
-        request = calling.request(method, headers, body, is_ours=False)
+        calling = client_call(call)
+        threads = threads_of(calling)
+        request = calling.request(method, headers, body, is_background=False)
         calling.is_sent = True
-        with as_ours(calling.library):
-            work = caller.give(lambda: self._inner.handle_request(request))
+        with as_upstream_errors(calling.library):
+            work = threads.give(lambda: self._inner.handle_request(request))
             response = await work.done(lambda response: response.stream.close())
-        calling.came(response)
-        return CallerReply(response, caller, calling.library)
+        calling.keep_extensions(response)
+        return ThreadReply(response, threads, calling.library)
 
     async def aclose(self) -> None:
         """Nothing: the connections are the transport's."""
 
 
-class ThreadCalling(Calling):
+class ThreadCall(ClientCall):
     """A call with the thread that waits for it."""
 
     def __init__(self, request: Any, provider: str) -> None:
         super().__init__(request, provider)
-        self.caller = Caller()
+        self.threads = CallThreads()
 
 
-def caller_of(calling: Calling) -> Caller:
+def threads_of(call: ClientCall) -> CallThreads:
     """The thread of a call. Raises TypeError for one that no thread waits for."""
-    if not isinstance(calling, ThreadCalling):
+    if not isinstance(call, ThreadCall):
         raise TypeError("the call has no thread")
-    return calling.caller
+    return call.threads
 
 
-class WholeReply:
+class BufferedReply:
     """A reply that has been read."""
 
     def __init__(self, status: int, headers: Headers, body: bytes) -> None:
@@ -229,36 +229,36 @@ class WholeReply:
         return self._body
 
     async def close(self) -> None:
-        """It is closed."""
+        """Nothing is held open: the connection was released when the body had been read."""
 
 
-class ErrandUpstream:
+class BackgroundUpstream:
     """Sends what no client waits for: through `inner`, in a thread of its own, the reply read there to its end."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"", call: object = None) -> Reply:
         """See `cg.gateway.upstream.contract.Upstream.send`."""
-        calling = calling_of(target)
-        request = calling.request(method, headers, body, is_ours=True)
-        with as_ours(calling.library):
+        calling = client_call(call)
+        request = calling.request(method, headers, body, is_background=True)
+        with as_upstream_errors(calling.library):
             work = Work(lambda: self._read(request))
-            on_errand(work)
-            found: WholeReply = await work.done()
-        return found
+            run_in_background(work)
+            reply: BufferedReply = await work.done()
+        return reply
 
-    def _read(self, request: Any) -> WholeReply:
+    def _read(self, request: Any) -> BufferedReply:
         response = self._inner.handle_request(request)
-        whole = bytearray()
+        body = bytearray()
         try:
             for piece in response.stream:
-                whole += piece
-                if len(whole) > MAX_ASK_BYTES:
+                body += piece
+                if len(body) > MAX_ASK_BYTES:
                     raise TooLong(f"the reply has more than {MAX_ASK_BYTES} bytes")
         finally:
             response.stream.close()
-        return WholeReply(response.status_code, headers_of(response), bytes(whole))
+        return BufferedReply(response.status_code, headers_of(response), bytes(body))
 
     async def aclose(self) -> None:
         """Nothing: the connections are the transport's."""

@@ -89,7 +89,8 @@ class Recovery:
         made = len(rounds.messages)
         try:
             body, outcomes = await self._turns.run(self._round(message, calls, rounds))
-            reply = await self._upstream.send("POST", rounds.turn.inbound.target, rounds.headers, body)
+            inbound = rounds.turn.inbound
+            reply = await self._upstream.send("POST", inbound.target, rounds.headers, body, inbound.call)
             self._events.upstream(reply.status)
         except Exception:
             del rounds.messages[made:]

@@ -13,7 +13,7 @@ from typing import Any
 from cg.gateway.exchange import Headers, first
 from cg.gateway.expansion.expansion import Recovery, Rounds
 from cg.gateway.http import sse
-from cg.gateway.http.content_encoding import Decoder, Undecodable, decoder_for
+from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, decoder_for
 from cg.gateway.replies.message import Block, Message, add_usage, of_events
 from cg.gateway.upstream.contract import Cut, Reply, UpstreamError
 from cg.sweep.body.marker import EXPAND_TOOL
@@ -33,7 +33,7 @@ def is_stream(headers: Headers) -> bool:
 class Stream:
     """One client's stream, made of one reply or several."""
 
-    def __init__(self, recovery: Recovery, rounds: Rounds, reply: Reply, decoder: Decoder) -> None:
+    def __init__(self, recovery: Recovery, rounds: Rounds, reply: Reply, decoder: ContentDecoder) -> None:
         self._recovery, self._rounds = recovery, rounds
         self.first: Message | None = None  # the first reply's message, once that has ended
         self._inner: asyncio.Task[Reply | None] | None = None
@@ -44,11 +44,11 @@ class Stream:
         self._is_closed = False
         self._begin(reply, decoder)
 
-    def _begin(self, reply: Reply, decoder: Decoder) -> None:
+    def _begin(self, reply: Reply, decoder: ContentDecoder) -> None:
         self._reply, self._decoder = reply, decoder
         self._parser = sse.Parser()
-        self._events: list[sse.Event] = []  # of this reply, for the case that it has to be sent back
-        self._held: list[sse.Event] = []
+        self._events: list[sse.SseEvent] = []  # of this reply, for the case that it has to be sent back
+        self._held: list[sse.SseEvent] = []
         self._numbers: dict[int, int] = {}  # of this reply's blocks, as the client counts them
         self._is_holding = False
         self._is_passing = False  # it calls a tool of the client's, or failed: nothing more is held
@@ -103,7 +103,7 @@ class Stream:
         while not (await asyncio.wait({self._inner}, timeout=PING_EVERY_S))[0]:
             yield PING
 
-    def _taken(self) -> tuple[Reply, Decoder] | None:
+    def _taken(self) -> tuple[Reply, ContentDecoder] | None:
         """The next reply, if there is one."""
         if self._inner is not None and self._inner.cancelled():
             raise Cut("closed", is_reset=True)
@@ -134,17 +134,17 @@ class Stream:
             return
         if self._is_plain and not self._is_holding and self._parser.is_whole(part) and not _TELLS.search(part):
             if not self._is_passing:
-                self._events.append(sse.Event(part))  # several, read one by one if the reply has to be
+                self._events.append(sse.SseEvent(part))  # several, read one by one if the reply has to be
             yield part
             return
         try:
             for event in self._parser.feed(part):
                 yield from self._pass(event)
-        except sse.TooLong:
+        except sse.EventTooLong:
             yield from self._rest()
             self._is_blind = True
 
-    def _pass(self, event: sse.Event) -> Iterator[bytes]:
+    def _pass(self, event: sse.SseEvent) -> Iterator[bytes]:
         kind = sse.type_of(event.raw)
         if not self._is_passing or kind in _USAGE:
             self._events.append(event)
@@ -188,7 +188,7 @@ class Stream:
             if data.get("index") not in hidden:
                 yield from self._out(event, kind)
 
-    def _out(self, event: sse.Event, kind: bytes) -> Iterator[bytes]:
+    def _out(self, event: sse.SseEvent, kind: bytes) -> Iterator[bytes]:
         """One event as the client gets it: the first reply's untouched, the next ones' numbered on and summed up."""
         if kind in _NUMBERED:
             yield self._numbered(event, kind)
@@ -198,7 +198,7 @@ class Stream:
             usage = add_usage(self._spent, self._seen().usage)
             yield sse.write("message_delta", {**event.data(), "usage": usage})
 
-    def _numbered(self, event: sse.Event, kind: bytes) -> bytes:
+    def _numbered(self, event: sse.SseEvent, kind: bytes) -> bytes:
         if self._is_plain:
             self._delivered += kind == b"content_block_start"
             return event.raw
@@ -212,7 +212,7 @@ class Stream:
         return sse.write(kind.decode(), {**data, "index": self._numbers.get(index, index)})
 
 
-def _one_by_one(lumps: Iterable[sse.Event]) -> Iterator[sse.Event]:
+def _one_by_one(lumps: Iterable[sse.SseEvent]) -> Iterator[sse.SseEvent]:
     """The events in what may be several at a time."""
     for lump in lumps:
         yield from sse.Parser().feed(lump.raw)

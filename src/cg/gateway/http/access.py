@@ -17,7 +17,7 @@ TOKEN_HEADER = b"x-cg-token"
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class Denial:
     """A refusal, with the status and the words that the client gets."""
 
     why: Refusal
@@ -33,20 +33,20 @@ class Access:
     is_loopback: bool
     token: bytes | None = None
 
-    def deny(self, headers: Headers, *, is_own: bool, needs_token: bool = False) -> Denied | None:
-        """Why a request is refused, or None. `is_own`: it is for one of our own routes, which no other page may
+    def deny(self, headers: Headers, *, is_gateway_route: bool, needs_token: bool = False) -> Denial | None:
+        """Why a request is refused, or None. `is_gateway_route`: it is for one of our own routes, which no other page may
         read; `needs_token`: it is for one that shows content."""
         if self._has_token(headers):
             return None
         if needs_token and self.token is None:
-            return Denied(Refusal.TOKEN, 403, "this route needs a token, and cg-proxy was started without one")
+            return Denial(Refusal.TOKEN, 403, "this route needs a token, and cg-proxy was started without one")
         if needs_token or not self.is_loopback:
-            return Denied(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
+            return Denial(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
         host = first(headers, b"host") or b""
         if not _names_this_machine(host):
-            return Denied(Refusal.HOST, 421, "the host header is not a loopback name; a token is needed for others")
-        if _is_foreign(headers, host, is_own):
-            return Denied(Refusal.ORIGIN, 403, "requests from another web origin are refused")
+            return Denial(Refusal.HOST, 421, "the host header is not a loopback name; a token is needed for others")
+        if _is_cross_origin(headers, host, is_gateway_route):
+            return Denial(Refusal.ORIGIN, 403, "requests from another web origin are refused")
         return None
 
     def _has_token(self, headers: Headers) -> bool:
@@ -54,18 +54,18 @@ class Access:
         return self.token is not None and len(given) == 1 and hmac.compare_digest(given[0], self.token)
 
 
-def _is_foreign(headers: Headers, host: bytes, is_own: bool) -> bool:
+def _is_cross_origin(headers: Headers, host: bytes, is_gateway_route: bool) -> bool:
     """Whether a page of another origin made the request. Programs send no origin; an editor's own scheme is none."""
     origins = [value for name, value in headers if name == b"origin"]
-    if is_own:
+    if is_gateway_route:
         site = first(headers, b"sec-fetch-site")
         if site not in (None, b"none", b"same-origin"):
             return True
         return any(origin.lower() != b"http://" + host.lower() for origin in origins)
-    return any(_is_of_the_web(origin) for origin in origins)
+    return any(_is_web_origin(origin) for origin in origins)
 
 
-def _is_of_the_web(origin: bytes) -> bool:
+def _is_web_origin(origin: bytes) -> bool:
     """Whether an origin is a page from elsewhere: `null` is one that hides, a loopback page is the user's own."""
     scheme, mark, rest = origin.lower().partition(b"://")
     if not mark:

@@ -9,11 +9,20 @@ from typing import Protocol
 
 from cg.gateway.events import Events, Fault, Refusal, Route, Stage
 from cg.gateway.exchange import Handler, Inbound, Outbound
-from cg.gateway.http.access import Access, Denied
-from cg.gateway.http.body_budget import NoRoom, Room
+from cg.gateway.http.access import Access, Denial
+from cg.gateway.http.body_budget import BodyBudget, BodyBudgetTimeout
 from cg.gateway.http.error_responses import refuse
-from cg.gateway.http.forwarding import Passing
-from cg.gateway.http.request_cycle import Call, ClientGone, Limits, Receive, Scope, Send, SlowClient, TooLarge
+from cg.gateway.http.forwarding import Forwarder
+from cg.gateway.http.request_cycle import (
+    BodyTooLarge,
+    ClientDisconnected,
+    ClientTimeout,
+    Receive,
+    RequestCycle,
+    RequestLimits,
+    Scope,
+    Send,
+)
 from cg.gateway.http.request_target import is_origin_form
 from cg.gateway.http.routes import route_of
 from cg.gateway.settings import Settings
@@ -23,7 +32,7 @@ log = logging.getLogger("cg.gateway")
 NEEDS_TOKEN = frozenset([b"/expand"])  # shows content
 
 
-class Messages(Protocol):
+class MessagesHandler(Protocol):
     """The sweep on live traffic, as the application sees it."""
 
     async def handle(self, inbound: Inbound) -> Outbound: ...
@@ -32,7 +41,7 @@ class Messages(Protocol):
 
 
 class App:
-    """One gateway. `own` maps each path of ours to its handler; without `messages` everything passes through.
+    """One gateway. `gateway_routes` maps each path of ours to its handler; without `messages` everything passes through.
 
     `on_start` and `on_stop` are awaited once each, in order, when the server starts and after its last answer.
     """
@@ -43,8 +52,8 @@ class App:
         upstream: Upstream,
         events: Events,
         *,
-        messages: Messages | None = None,
-        own: Mapping[bytes, Handler] | None = None,
+        messages: MessagesHandler | None = None,
+        gateway_routes: Mapping[bytes, Handler] | None = None,
         on_start: Sequence[Callable[[], Awaitable[None]]] = (),
         on_stop: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
@@ -53,25 +62,25 @@ class App:
         self._settings = settings
         self._events = events
         self._messages = messages
-        self._own = dict(own or {})
-        self._passing = Passing(upstream, events)
+        self._gateway_routes = dict(gateway_routes or {})
+        self._forwarder = Forwarder(upstream, events)
         self._access = Access(settings.is_loopback, settings.token.encode() if settings.token else None)
-        self._room = Room(settings.max_buffered_bytes)
-        self._limits = Limits(settings.max_body_bytes, settings.body_idle_s, settings.client_idle_s)
+        self._body_budget = BodyBudget(settings.max_buffered_bytes)
+        self._limits = RequestLimits(settings.max_body_bytes, settings.body_idle_s, settings.client_idle_s)
         self._on_start, self._on_stop = tuple(on_start), (*on_stop, upstream.aclose)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._serve_lifespan(receive, send)
         elif scope["type"] == "http":
-            await self._serve(Call(scope, receive, send, self._limits))
+            await self._serve(RequestCycle(scope, receive, send, self._limits))
         else:
             await send({"type": "websocket.close", "code": 1002})
 
     # -- life --------------------------------------------------------------------------------------------------------
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         for start in self._on_start:
             await start()
@@ -86,18 +95,18 @@ class App:
 
     # -- one request -------------------------------------------------------------------------------------------------
 
-    async def _serve(self, call: Call) -> None:
+    async def _serve(self, call: RequestCycle) -> None:
         """Answer one request; the figures close however it ends."""
         began = time.monotonic()
-        route = route_of(call.method, call.path, self._own)
+        route = route_of(call.method, call.path, self._gateway_routes)
         self._events.opened()
         self.active += 1
         try:
             await self._answer(call, route)
             self._events.took(Stage.TOTAL, time.monotonic() - began)
-        except ClientGone:
+        except ClientDisconnected:
             self._events.fault(Fault.CLIENT_GONE)
-        except SlowClient:
+        except ClientTimeout:
             self._events.fault(Fault.CLIENT_GONE)
             await self._end(call, 408, "the request's body stopped coming")
         except asyncio.CancelledError:
@@ -111,7 +120,7 @@ class App:
             if call.first_byte_after is not None:
                 self._events.took(Stage.FIRST_BYTE, call.first_byte_after)
 
-    async def _answer(self, call: Call, route: Route) -> None:
+    async def _answer(self, call: RequestCycle, route: Route) -> None:
         denied = self._denied(call, route)
         if denied is not None:
             self._events.refused(denied.why)
@@ -119,37 +128,39 @@ class App:
             return
         try:
             if route in (Route.MESSAGES, Route.COUNT_TOKENS) and self._messages is not None:
-                await self._swept(call, route, self._messages)
+                await self._answer_swept(call, route, self._messages)
             elif route is Route.OWN:
-                handler = self._own[call.path]
-                await call.while_there(self._send(call, handler(Inbound(call.method, call.target, call.headers))))
+                handler = self._gateway_routes[call.path]
+                await call.while_connected(self._send(call, handler(Inbound(call.method, call.target, call.headers))))
             else:
-                await call.while_there(self._send(call, self._passing.handle(call)))
+                await call.while_connected(self._send(call, self._forwarder.handle(call)))
         except UpstreamError as error:
-            await self._failed(call, error)
-        except (ClientGone, SlowClient):
+            await self._answer_upstream_error(call, error)
+        except (ClientDisconnected, ClientTimeout):
             raise
         except Exception as error:
             log.error("fault in answering: %s", type(error).__name__, exc_info=error)
             await self._end(call, 500, "a fault of the gateway's own")
 
-    def _denied(self, call: Call, route: Route) -> Denied | None:
+    def _denied(self, call: RequestCycle, route: Route) -> Denial | None:
         if not is_origin_form(call.target):
-            return Denied(Refusal.TARGET, 400, "the request target must be a path; this is no forward proxy")
+            return Denial(Refusal.TARGET, 400, "the request target must be a path; this is no forward proxy")
         if self.active > self._settings.max_requests:
-            return Denied(Refusal.BUSY, 503, "too many requests at one time", ((b"retry-after", b"1"),))
-        return self._access.deny(call.headers, is_own=route is Route.OWN, needs_token=call.path in NEEDS_TOKEN)
+            return Denial(Refusal.BUSY, 503, "too many requests at one time", ((b"retry-after", b"1"),))
+        return self._access.deny(
+            call.headers, is_gateway_route=route is Route.OWN, needs_token=call.path in NEEDS_TOKEN
+        )
 
-    async def _swept(self, call: Call, route: Route, messages: Messages) -> None:
+    async def _answer_swept(self, call: RequestCycle, route: Route, messages: MessagesHandler) -> None:
         """A request that is read whole before anything is done about it."""
         try:
-            body = await call.whole(self._room)
-        except TooLarge:
+            body = await call.read_body(self._body_budget)
+        except BodyTooLarge:
             self._events.refused(Refusal.TOO_LARGE)
             limit = self._settings.max_body_bytes
             await call.answer(refuse(413, f"the request's body is longer than the limit of {limit} bytes"))
             return
-        except NoRoom:
+        except BodyBudgetTimeout:
             self._events.refused(Refusal.BUSY)
             await call.answer(refuse(503, "no memory for the request's body", (b"retry-after", b"1")))
             return
@@ -157,27 +168,27 @@ class App:
         handle = messages.handle if route is Route.MESSAGES else messages.count_tokens
         answering = handle(Inbound(call.method, call.target, call.headers, body))
         del body  # a stream of minutes must not hold the request that it answers
-        await call.while_there(self._send(call, self._releasing(size, answering)))
+        await call.while_connected(self._send(call, self._releasing(size, answering)))
 
     async def _releasing(self, size: int, answering: Awaitable[Outbound]) -> Outbound:
-        """Await an answer, and give back the room of its request's body before the answer is sent."""
+        """Await an answer, and give back the budget of its request's body before the answer is sent."""
         try:
             return await answering
         finally:
-            self._room.give(size)
+            self._body_budget.release(size)
 
-    async def _send(self, call: Call, answering: Awaitable[Outbound]) -> None:
+    async def _send(self, call: RequestCycle, answering: Awaitable[Outbound]) -> None:
         """Await an answer and send it; its source is closed however that ends."""
         outbound = await answering
-        close = outbound.close or _nothing
+        close = outbound.close or _no_source
         try:
             await call.answer(outbound)
         except BaseException:
-            await _surely(close())
+            await _finish(close())
             raise
         await close()
 
-    async def _failed(self, call: Call, error: UpstreamError) -> None:
+    async def _answer_upstream_error(self, call: RequestCycle, error: UpstreamError) -> None:
         """Tell the client what became of the upstream: by a status, or by the same end in the middle of an answer."""
         match error:
             case TimedOut():
@@ -191,19 +202,19 @@ class App:
         self._events.fault(fault)
         await self._end(call, status, words, is_reset=isinstance(error, Cut) and error.is_reset)
 
-    async def _end(self, call: Call, status: int, words: str, *, is_reset: bool = False) -> None:
+    async def _end(self, call: RequestCycle, status: int, words: str, *, is_reset: bool = False) -> None:
         if call.status:
             call.cut(is_reset=is_reset)
         else:
-            with suppress(ClientGone, SlowClient):
+            with suppress(ClientDisconnected, ClientTimeout):
                 await call.answer(refuse(status, words))
 
 
-async def _nothing() -> None:
+async def _no_source() -> None:
     """An answer that has no source to close."""
 
 
-async def _surely(work: Awaitable[None]) -> None:
+async def _finish(work: Awaitable[None]) -> None:
     """Await to the end what must be done although this task was cancelled; a fault in it is logged."""
     task = asyncio.ensure_future(work)
     try:

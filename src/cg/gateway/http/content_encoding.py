@@ -10,13 +10,15 @@ from cg.gateway.exchange import Headers, first
 from cg.gateway.upstream.contract import Reply
 
 PIECE_BYTES = 1024 * 1024  # decoded at one time: a few bytes can stand for very many
+ZSTD_SLICE_BYTES = 32  # eight blocks
+MAX_DECODED_BYTES = 32 * 1024 * 1024  # of one reply; the longest message is some megabytes
 
 
 class Undecodable(Exception):
     """The reply is compressed in a way that is not known here, or its bytes are damaged."""
 
 
-class Decoder(Protocol):
+class ContentDecoder(Protocol):
     """Turns the pieces of one compressed body into what they stand for."""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
@@ -28,7 +30,7 @@ class Decoder(Protocol):
         ...
 
 
-class Plain:
+class IdentityDecoder:
     """A body that is not compressed."""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
@@ -38,7 +40,7 @@ class Plain:
         """It may end anywhere."""
 
 
-class _Inflating:
+class _ZlibMember:
     """One member of zlib's, in whichever frame. Clients take one that was cut for whole, so nothing is said at its
     end."""
 
@@ -50,7 +52,7 @@ class _Inflating:
         return self._reader.eof
 
     @property
-    def behind(self) -> bytes:
+    def unused(self) -> bytes:
         """What was fed with the member's last bytes and is none of them."""
         return self._reader.unused_data
 
@@ -66,35 +68,35 @@ class _Inflating:
                 return
 
 
-class Gzip:
+class GzipDecoder:
     """Members behind one another. As clients do, it ignores what comes after a member and is none: padding, as a rule."""
 
     def __init__(self) -> None:
-        self._member = _Inflating(16 + zlib.MAX_WBITS)
+        self._member = _ZlibMember(16 + zlib.MAX_WBITS)
         self._is_first = True
         self._is_over = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         while piece and not self._is_over:
             if self._member.is_over:
-                self._member, self._is_first = _Inflating(16 + zlib.MAX_WBITS), False
+                self._member, self._is_first = _ZlibMember(16 + zlib.MAX_WBITS), False
             try:
                 yield from self._member.feed(piece)
             except Undecodable:
                 if self._is_first:
                     raise
                 self._is_over = True
-            piece = self._member.behind
+            piece = self._member.unused
 
     def end(self) -> None:
-        """See `_Inflating`."""
+        """See `_ZlibMember`."""
 
 
-class Deflate:
+class DeflateDecoder:
     """With zlib's frame or without: senders do either. What comes behind its end is ignored, as clients do."""
 
     def __init__(self) -> None:
-        self._member: _Inflating | None = None
+        self._member: _ZlibMember | None = None
         self._head = b""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
@@ -103,12 +105,12 @@ class Deflate:
             if len(piece) < 2:
                 self._head = piece
                 return
-            self._member = _Inflating(zlib.MAX_WBITS if _is_framed(piece) else -zlib.MAX_WBITS)
+            self._member = _ZlibMember(zlib.MAX_WBITS if _is_framed(piece) else -zlib.MAX_WBITS)
         if not self._member.is_over:
             yield from self._member.feed(piece)
 
     def end(self) -> None:
-        """See `_Inflating`."""
+        """See `_ZlibMember`."""
 
 
 def _is_framed(head: bytes) -> bool:
@@ -117,14 +119,22 @@ def _is_framed(head: bytes) -> bool:
     return method & 0x0F == 8 and method >> 4 <= 7 and (method << 8 | flags) % 31 == 0 and not flags & 0x20
 
 
-class Zstd:
-    """Frames behind one another; unlike gzip's members nothing else may follow, and none may be cut."""
+class ZstdDecoder:
+    """Frames behind one another; unlike gzip's members nothing else may follow, and none may be cut.
+
+    The library has no bound on what it gives out at once. A block stands for 128 KiB at most and takes four bytes at
+    least, so it is fed in slices.
+    """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self._reader: Any = None
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
+        for at in range(0, len(piece), ZSTD_SLICE_BYTES):
+            yield from self._feed_slice(piece[at : at + ZSTD_SLICE_BYTES])
+
+    def _feed_slice(self, piece: bytes) -> Iterator[bytes]:
         while piece:
             if self._reader is None or self._reader.eof:
                 self._reader = self._make()
@@ -140,24 +150,49 @@ class Zstd:
             raise Undecodable("the last frame is not complete")
 
 
-class Foreign:
-    """A decoder of another library: an object with one method that takes bytes and gives bytes."""
+class BrotliDecoder:
+    """One stream."""
 
-    def __init__(self, method: Callable[[bytes], bytes]) -> None:
-        self._method = method
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        try:
-            decoded = self._method(piece)
-        except Exception as error:  # each library has its own
-            raise Undecodable(type(error).__name__) from None
-        yield decoded
+        while True:
+            try:
+                decoded = self._reader.process(piece, output_buffer_limit=PIECE_BYTES)
+            except Exception as error:  # each library has its own
+                raise Undecodable(type(error).__name__) from None
+            yield decoded
+            # A full piece may have left something in the reader although it would take more.
+            if self._reader.is_finished() or (len(decoded) < PIECE_BYTES and self._reader.can_accept_more_data()):
+                return
+            piece = b""
 
     def end(self) -> None:
         """Clients take what was cut for whole."""
 
 
-def _found(*names: str) -> Any:
+class BoundedDecoder:
+    """Another decoder, up to a bound on all that it gives out: a kilobyte can stand for gigabytes."""
+
+    def __init__(self, decoder: ContentDecoder) -> None:
+        self._decoder = decoder
+        self._size = 0
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        if self._size > MAX_DECODED_BYTES:
+            raise Undecodable(f"more than {MAX_DECODED_BYTES} bytes")
+        for part in self._decoder.feed(piece):
+            self._size += len(part)
+            if self._size > MAX_DECODED_BYTES:
+                raise Undecodable(f"more than {MAX_DECODED_BYTES} bytes")
+            yield part
+
+    def end(self) -> None:
+        self._decoder.end()
+
+
+def _first_installed(*names: str) -> Any:
     """The first of these modules that is installed; None if none is."""
     for name in names:
         with suppress(ImportError):
@@ -165,36 +200,40 @@ def _found(*names: str) -> Any:
     return None
 
 
-def _brotli() -> Callable[[], Decoder] | None:
-    module = _found("brotli", "brotlicffi")
-    return None if module is None else lambda: Foreign(module.Decompressor().process)
+def _brotli() -> Callable[[], ContentDecoder] | None:
+    module = _first_installed("brotli", "brotlicffi")
+    if module is None or not hasattr(module.Decompressor, "can_accept_more_data"):
+        return None  # before 1.2 there was no bound on what is given out at once: then it is not accepted
+    return lambda: BrotliDecoder(module.Decompressor())
 
 
-def _zstd() -> Callable[[], Decoder] | None:
+def _zstd() -> Callable[[], ContentDecoder] | None:
     """The standard library's from Python 3.14 on."""
-    module = _found("compression.zstd", "zstandard")
+    module = _first_installed("compression.zstd", "zstandard")
     if module is None:
         return None
     if hasattr(module.ZstdDecompressor, "decompressobj"):
-        return lambda: Zstd(lambda: module.ZstdDecompressor().decompressobj())
-    return lambda: Zstd(module.ZstdDecompressor)
+        return lambda: ZstdDecoder(lambda: module.ZstdDecompressor().decompressobj())
+    return lambda: ZstdDecoder(module.ZstdDecompressor)
 
 
-_MAKERS: dict[bytes, Callable[[], Decoder] | None] = {
-    b"identity": Plain,
-    b"gzip": Gzip,
-    b"x-gzip": Gzip,
-    b"deflate": Deflate,
+_MAKERS: dict[bytes, Callable[[], ContentDecoder] | None] = {
+    b"identity": IdentityDecoder,
+    b"gzip": GzipDecoder,
+    b"x-gzip": GzipDecoder,
+    b"deflate": DeflateDecoder,
     b"br": _brotli(),
     b"zstd": _zstd(),
 }
 
 
-def decoder_for(headers: Headers) -> Decoder | None:
+def decoder_for(headers: Headers) -> ContentDecoder | None:
     """The decoder of a reply; None when its encoding is not known here, or was applied twice."""
     coding = (first(headers, b"content-encoding") or b"identity").strip().lower()
     maker = _MAKERS.get(coding)
-    return maker() if maker else None
+    if maker is None or coding == b"identity":
+        return maker and maker()
+    return BoundedDecoder(maker())
 
 
 def is_encoded(headers: Headers) -> bool:
@@ -222,11 +261,11 @@ async def read_decoded(reply: Reply, limit: int) -> bytes:
     decoder = decoder_for(reply.headers)
     if decoder is None:
         raise Undecodable("content-encoding")
-    whole = bytearray()
+    body = bytearray()
     async for piece in reply.stream():
         for part in decoder.feed(piece):
-            whole += part
-            if len(whole) > limit:
+            body += part
+            if len(body) > limit:
                 raise Undecodable(f"more than {limit} bytes")
     decoder.end()
-    return bytes(whole)
+    return bytes(body)

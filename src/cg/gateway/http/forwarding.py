@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from cg.gateway.events import Events
 from cg.gateway.exchange import Headers, Outbound
-from cg.gateway.http.request_cycle import Call
+from cg.gateway.http.request_cycle import RequestCycle
 from cg.gateway.upstream.contract import Reply, Upstream
 
 # RFC 9110, 7.6.1, and what older implementations treat as such; these describe one connection, not the message.
@@ -58,25 +58,25 @@ def connection_options(headers: Headers) -> frozenset[bytes]:
     )
 
 
-class Passing:
+class Forwarder:
     """Sends a request on and its answer back, touching nothing but what belongs to one connection only."""
 
     def __init__(self, upstream: Upstream, events: Events) -> None:
         self._upstream = upstream
         self._events = events
 
-    async def handle(self, call: Call) -> Outbound:
-        """The upstream's answer, its body as it comes. Raises an UpstreamError, ClientGone or SlowClient."""
+    async def handle(self, call: RequestCycle) -> Outbound:
+        """The upstream's answer, its body as it comes. Raises an UpstreamError, ClientDisconnected or ClientTimeout."""
         headers = outgoing(call.headers)
         body: bytes | AsyncIterator[bytes] = b""
         if call.has_body:
             body = call.pieces()
             if call.declared_bytes is not None:
                 headers.append((b"content-length", str(call.declared_bytes).encode()))
-        return passed(await self._upstream.send(call.method, call.target, headers, body), self._events)
+        return forwarded(await self._upstream.send(call.method, call.target, headers, body), self._events)
 
 
-def passed(reply: Reply, events: Events) -> Outbound:
+def forwarded(reply: Reply, events: Events) -> Outbound:
     """A reply as an answer, unread."""
     events.upstream(reply.status)
     return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)

@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from cg.gateway.exchange import Headers, Outbound, first
-from cg.gateway.http.body_budget import Room
+from cg.gateway.http.body_budget import BodyBudget
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Cut = Callable[[bool], None]  # ends the connection in the middle of an answer, by a reset or in order
+Abort = Callable[[bool], None]  # ends the connection in the middle of an answer, by a reset or in order
 T = TypeVar("T")
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client closed its connection before its answer was complete."""
 
 
-class SlowClient(Exception):
+class ClientTimeout(Exception):
     """The client sent or took nothing for too long."""
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     """The request's body is longer than what is read whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """Of one request. Seconds without progress, not of the whole: a slow line is no reason to end a request."""
 
     body_bytes: int
@@ -37,10 +37,10 @@ class Limits:
     client_idle_s: float
 
 
-class Call:
+class RequestCycle:
     """One request and its answer."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: RequestLimits) -> None:
         self.method: str = scope["method"]
         self.headers: Headers = list(scope["headers"])
         self.target = _target(scope)
@@ -52,7 +52,7 @@ class Call:
         self._limits = limits
         self._connection: dict[str, Any] = scope.get("extensions", {}).get("cg", {})
         self._is_complete = False
-        self._lost: Exception | None = None  # why the client is no longer served
+        self._client_error: Exception | None = None  # why the client is no longer served
         self._sending_since = 0.0  # monotonic seconds; 0 while nothing is being sent
         self._timer: asyncio.TimerHandle | None = None
         self._body_ended = asyncio.Event()  # read whole, or nobody wants more of it
@@ -77,16 +77,16 @@ class Call:
     # -- the request's body ----------------------------------------------------------------------------------------
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises ClientGone or SlowClient."""
+        """The body as it comes. Raises ClientDisconnected or ClientTimeout."""
         try:
             while not self._body_ended.is_set():
                 try:
                     async with asyncio.timeout(self._limits.body_idle_s):
                         message = await self._receive()
                 except TimeoutError:
-                    raise SlowClient from None
+                    raise ClientTimeout from None
                 if message["type"] == "http.disconnect":
-                    raise ClientGone
+                    raise ClientDisconnected
                 if not message.get("more_body", False):
                     self._body_ended.set()
                 if piece := message.get("body", b""):
@@ -94,41 +94,44 @@ class Call:
         finally:
             self._body_ended.set()
 
-    async def whole(self, room: Room) -> bytes:
-        """The whole body; its bytes are taken from `room`, and the caller gives them back. On an error nothing is kept.
+    async def read_body(self, budget: BodyBudget) -> bytes:
+        """The whole body; its bytes are reserved in `budget`, and the caller releases them. On an error none are.
 
-        Raises TooLarge, ClientGone, SlowClient or NoRoom. What is too long by its own account is not read at all.
+        Raises BodyTooLarge, ClientDisconnected, ClientTimeout or BodyBudgetTimeout. What is too long by its own account is
+        not read at all.
         """
         limit = self._limits.body_bytes
         if (self.declared_bytes or 0) > limit:
-            raise TooLarge
+            raise BodyTooLarge
         pieces: list[bytes] = []
         size = 0
         try:
             async for piece in self.pieces():
                 if size + len(piece) > limit:
-                    raise TooLarge
-                await room.take(len(piece))
+                    raise BodyTooLarge
+                await budget.reserve(len(piece))
                 size += len(piece)
                 pieces.append(piece)
         except BaseException:
-            room.give(size)
+            budget.release(size)
             raise
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     # -- the client ------------------------------------------------------------------------------------------------
 
-    async def while_there(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`, which is cancelled when the client goes away or takes nothing. Raises ClientGone, SlowClient."""
+    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work`, which is cancelled when the client goes away or takes nothing.
+
+        Raises ClientDisconnected or ClientTimeout."""
         task = asyncio.current_task()
         assert task is not None
         watcher = asyncio.create_task(self._watch(task))
-        self._look_later(task, self._limits.client_idle_s)
+        self._schedule_idle_check(task, self._limits.client_idle_s)
         try:
             return await work
         except asyncio.CancelledError:
-            if self._lost is not None and task.uncancel() == 0:
-                raise self._lost from None
+            if self._client_error is not None and task.uncancel() == 0:
+                raise self._client_error from None
             raise
         finally:
             watcher.cancel()
@@ -141,22 +144,22 @@ class Call:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         if not self._is_complete:
-            self._lost = ClientGone()
+            self._client_error = ClientDisconnected()
             task.cancel()
 
-    def _look_later(self, task: "asyncio.Task[Any]", after_s: float) -> None:
+    def _schedule_idle_check(self, task: "asyncio.Task[Any]", after_s: float) -> None:
         """One timer a request: a scope around each piece of an answer would cost as much as sending it."""
-        self._timer = asyncio.get_running_loop().call_later(after_s, self._look, task)
+        self._timer = asyncio.get_running_loop().call_later(after_s, self._check_idle, task)
 
-    def _look(self, task: "asyncio.Task[Any]") -> None:
+    def _check_idle(self, task: "asyncio.Task[Any]") -> None:
         """Cancel the task if the piece in hand has waited for the client too long; else look again when it would."""
         limit = self._limits.client_idle_s
         waited = time.monotonic() - self._sending_since if self._sending_since else 0.0
         if waited >= limit:
-            self._lost = SlowClient()
+            self._client_error = ClientTimeout()
             task.cancel()
         else:
-            self._look_later(task, limit - waited)
+            self._schedule_idle_check(task, limit - waited)
 
     # -- the answer ------------------------------------------------------------------------------------------------
 
@@ -181,7 +184,7 @@ class Call:
     def cut(self, *, is_reset: bool) -> None:
         """End the connection in the middle of the answer, as the upstream did, so that nobody takes it for whole."""
         self._is_complete = True
-        end: Cut | None = self._connection.get("cut")
+        end: Abort | None = self._connection.get("cut")
         if end is not None:
             end(is_reset)
 
@@ -199,9 +202,9 @@ class Call:
 
 def _target(scope: Scope) -> bytes:
     """The request line's own target; another server than ours hands over only its parsed parts."""
-    own: bytes | None = scope.get("extensions", {}).get("cg", {}).get("target")
-    if own is not None:
-        return own
+    target: bytes | None = scope.get("extensions", {}).get("cg", {}).get("target")
+    if target is not None:
+        return target
     raw: bytes = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
     query: bytes = scope.get("query_string", b"")
     return raw + b"?" + query if query else raw

@@ -23,9 +23,9 @@ FOREIGN = (
 )
 
 
-def route_of(method: str, path: bytes, own: Container[bytes]) -> Route:
+def route_of(method: str, path: bytes, gateway_paths: Container[bytes]) -> Route:
     """Which room answers. A path that only resembles one of ours, or of the sweep's, passes through as it is."""
-    if path in own:
+    if path in gateway_paths:
         return Route.OWN
     if method == "POST" and path == MESSAGES:
         return Route.MESSAGES

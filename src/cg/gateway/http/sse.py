@@ -15,12 +15,12 @@ _BEYOND = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}  # strings
 _MARK = b"\xef\xbb\xbf"  # of the byte order; a stream may begin with one, and it belongs to no field
 
 
-class TooLong(Exception):
+class EventTooLong(Exception):
     """One event has more bytes than anybody sends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SseEvent:
     """One event; `raw` is all of its bytes, the blank line behind it included."""
 
     raw: bytes
@@ -34,10 +34,10 @@ class Event:
         """The JSON object in its data; empty if it holds none."""
         text = b"\n".join(value for key, value in self._fields() if key == b"data")
         try:
-            found = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return value if isinstance(value, dict) else {}
 
     def _fields(self) -> Iterator[tuple[bytes, bytes]]:
         for line in self.raw.removeprefix(_MARK).splitlines():
@@ -55,17 +55,17 @@ class Parser:
         """Whether a piece begins and ends where events do, as nearly all do: it can be looked through as it is."""
         return not self._held and piece.endswith(b"\n\n")
 
-    def feed(self, piece: bytes) -> Iterator[Event]:
-        """The events that are complete now. Raises TooLong; `rest` then still holds the bytes."""
+    def feed(self, piece: bytes) -> Iterator[SseEvent]:
+        """The events that are complete now. Raises EventTooLong; `rest` then still holds the bytes."""
         start = max(0, len(self._held) - 3)  # an end may lie across two pieces
         self._held += piece
         at = 0
-        while found := _END.search(self._held, max(start, at)):
-            yield Event(bytes(self._held[at : found.end()]))
-            at = found.end()
+        while end := _END.search(self._held, max(start, at)):
+            yield SseEvent(bytes(self._held[at : end.end()]))
+            at = end.end()
         del self._held[:at]
         if len(self._held) > MAX_EVENT_BYTES:
-            raise TooLong
+            raise EventTooLong
 
     def rest(self) -> bytes:
         """What was fed and belongs to no complete event."""
@@ -93,9 +93,9 @@ def type_of(raw: bytes) -> bytes:
     raw = raw.removeprefix(_MARK)
     if named := _NAME.search(raw):
         return named[1].strip()
-    if found := _TYPE.search(raw):  # a sender may leave the field out; the type in the data says the same
-        return found[1]
-    kind = Event(raw).data().get("type")  # not the first in its object, or of something inside it
+    if typed := _TYPE.search(raw):  # a sender may leave the field out; the type in the data says the same
+        return typed[1]
+    kind = SseEvent(raw).data().get("type")  # not the first in its object, or of something inside it
     return kind.encode("utf-8", "replace") if isinstance(kind, str) else b""
 
 

@@ -14,7 +14,7 @@ from cg.gateway.events import Events, Fault, Mode, Outcome, Spend
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Recovery, Rounds
 from cg.gateway.expansion.stream import Stream, is_stream
-from cg.gateway.http.content_encoding import Decoder, Undecodable, acceptable, decoder_for, is_encoded
+from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, acceptable, decoder_for, is_encoded
 from cg.gateway.http.forwarding import incoming, outgoing
 from cg.gateway.messages.background_tasks import Behind
 from cg.gateway.messages.idle_timers import ELSEWHERE, Timers
@@ -110,7 +110,7 @@ class Messages:
     def _asker(self, inbound: Inbound) -> Bridge | None:
         if not self._turns.asks:
             return None
-        asker = WireAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock)
+        asker = WireAsker(self._asks, inbound.target, inbound.headers, self._events, self._clock, call=inbound.call)
         return Bridge(asker, asyncio.get_running_loop())
 
     def _told(self, turn: PreparedRequest) -> None:
@@ -131,13 +131,13 @@ class Messages:
         """The reply to what was sent; if a body of ours is refused, to the client's own. What a body that `is_counted`
         carries is not revoked for that: the model has not refused it."""
         inbound = turn.inbound
-        reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, turn.body, inbound.call)
         self._events.upstream(reply.status)
         if reply.status not in REFUSALS or not turn.is_changed:
             return turn, reply
         refused = reply.status
         await reply.close()
-        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body, inbound.call)
         self._events.upstream(reply.status)
         self._events.resent(refused)
         if reply.status < 400 and not is_counted:
@@ -191,7 +191,7 @@ class Messages:
             raise
         self._after(turn, len(turn.body), stream.first)
 
-    async def _whole(self, turn: PreparedRequest, reply: Reply, decoder: Decoder, rounds: Rounds) -> Outbound:
+    async def _whole(self, turn: PreparedRequest, reply: Reply, decoder: ContentDecoder, rounds: Rounds) -> Outbound:
         """A reply that is no stream: looked at as a whole, and answered here if it only calls our tool."""
         back = incoming(reply.headers)
         source = reply.stream()

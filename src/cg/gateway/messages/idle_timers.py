@@ -49,6 +49,7 @@ class Armed:
     target: bytes
     headers: Headers
     pings_left: int
+    call: object = None
     task: "asyncio.Task[None] | None" = None
 
     @property
@@ -93,7 +94,7 @@ class Timers:
         if len(self._armed) >= MAX_ARMED:
             self._events.timer(Timer.DROPPED)
             return
-        armed = Armed(turn.thread, branch, due, turn.inbound.target, turn.inbound.headers, pings)
+        armed = Armed(turn.thread, branch, due, turn.inbound.target, turn.inbound.headers, pings, turn.inbound.call)
         self._armed[armed.name] = armed
         self._events.timer(Timer.ARMED)
         self._start(armed)
@@ -168,7 +169,7 @@ class Timers:
         return self._sweep.claim(armed.thread, *claim_of(branch), branch)
 
     async def _ask(self, armed: Armed, now: float) -> None:
-        asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock)
+        asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, call=armed.call)
         settled = await self._sweep.settle_async(armed.thread, armed.branch, now, asker=asker)
         await self._turns.run(lambda: self._remember(armed, settled, now))
         if settled.asked is not None:
@@ -191,7 +192,9 @@ class Timers:
         body = await self._turns.run(lambda: ping_body(self._sweep.last_sent(armed.thread, armed.branch)))
         if body is None:
             return
-        asker = WireAsker(self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING)
+        asker = WireAsker(
+            self._upstream, armed.target, armed.headers, self._events, self._clock, Spend.PING, armed.call
+        )
         answer = await asker.ask(body, PING_TIMEOUT_S)
         if asker.is_refused:
             self._events.timer(Timer.CREDENTIAL_REFUSED)

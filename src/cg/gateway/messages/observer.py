@@ -53,7 +53,7 @@ class Observing:
         now = self._clock.now()
         self._events.turn(TurnReport.of(Reason.OBSERVED), now)
         reply = await self._upstream.send(
-            inbound.method, inbound.target, acceptable(outgoing(inbound.headers)), inbound.body
+            inbound.method, inbound.target, acceptable(outgoing(inbound.headers)), inbound.body, inbound.call
         )
         self._events.upstream(reply.status)
         back = incoming(reply.headers)
@@ -72,7 +72,8 @@ class Observing:
 
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The upstream's answer."""
-        reply = await self._upstream.send(inbound.method, inbound.target, outgoing(inbound.headers), inbound.body)
+        headers = outgoing(inbound.headers)
+        reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body, inbound.call)
         self._events.upstream(reply.status)
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 

@@ -33,10 +33,11 @@ class WireAsker:
         events: Events,
         clock: Clock,
         spend: Spend = Spend.ASK,
+        call: object = None,
     ) -> None:
         self._upstream, self._target, self._headers = upstream, target, asking_headers(headers)
         self._events, self._clock, self._spend = events, clock, spend
-        self.is_refused = False
+        self._call, self.is_refused = call, False
 
     async def ask(self, body: bytes, timeout_s: float) -> Answer | Failure:
         """The reply's text with its usage, or why there is none; never raises for what the other side does."""
@@ -58,7 +59,7 @@ class WireAsker:
 
     async def _post(self, body: bytes) -> Message | str:
         """The message, or the reason why there is none. Nothing is repeated: the provider may have charged for it."""
-        reply = await self._upstream.send("POST", self._target, self._headers, body)
+        reply = await self._upstream.send("POST", self._target, self._headers, body, self._call)
         try:
             self._events.upstream(reply.status)
             if reply.status == 401:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 from cg.gateway.expansion.stream import is_stream
-from cg.gateway.http.content_encoding import Decoder, Plain, Undecodable
+from cg.gateway.http.content_encoding import ContentDecoder, IdentityDecoder, Undecodable
 from cg.gateway.replies.message import Message, UsageWatch, of_json
 from cg.gateway.upstream.contract import Reply, UpstreamError
 
@@ -13,7 +13,7 @@ MAX_JSON_BYTES = 32 * 1024 * 1024  # of a message that is kept to be read at its
 Told = Callable[[Message | None], object]
 
 
-async def watched(reply: Reply, decoder: Decoder | None, done: Told, cut: Told) -> AsyncIterator[bytes]:
+async def watched(reply: Reply, decoder: ContentDecoder | None, done: Told, cut: Told) -> AsyncIterator[bytes]:
     """The reply's own bytes as they come. `done` is told what they say once all have come and gone, or `cut` what they
     said until their stream failed."""
     watch = _Stream(decoder) if is_stream(reply.headers) else _Json(decoder)
@@ -28,9 +28,9 @@ async def watched(reply: Reply, decoder: Decoder | None, done: Told, cut: Told) 
 
 
 class _Watch:
-    def __init__(self, decoder: Decoder | None) -> None:
+    def __init__(self, decoder: ContentDecoder | None) -> None:
         self._decoder = decoder
-        self._is_plain = isinstance(decoder, Plain)  # most are, and a piece then costs no iterator
+        self._is_plain = isinstance(decoder, IdentityDecoder)  # most are, and a piece then costs no iterator
 
     def look(self, piece: bytes) -> None:
         """Read what can be read; after a piece that cannot, nothing more."""
@@ -50,7 +50,7 @@ class _Watch:
 
 
 class _Stream(_Watch):
-    def __init__(self, decoder: Decoder | None) -> None:
+    def __init__(self, decoder: ContentDecoder | None) -> None:
         super().__init__(decoder)
         self._usage = UsageWatch()
 
@@ -62,7 +62,7 @@ class _Stream(_Watch):
 
 
 class _Json(_Watch):
-    def __init__(self, decoder: Decoder | None) -> None:
+    def __init__(self, decoder: ContentDecoder | None) -> None:
         super().__init__(decoder)
         self._whole = bytearray()
 

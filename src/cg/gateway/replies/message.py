@@ -71,7 +71,7 @@ def of_json(raw: bytes) -> Message | None:
     )
 
 
-def of_events(events: Iterable[sse.Event]) -> Message:
+def of_events(events: Iterable[sse.SseEvent]) -> Message:
     """The message that a stream's events tell of, as far as they go."""
     assembly = Assembly()
     for event in events:
@@ -158,7 +158,7 @@ class UsageWatch:
             for event in self._parser.feed(piece):
                 if sse.type_of(event.raw) in (b"message_start", b"message_delta"):
                     self._assembly.take(event.data())
-        except sse.TooLong:
+        except sse.EventTooLong:
             self._is_lost, self._parser = True, sse.Parser()
 
     @property

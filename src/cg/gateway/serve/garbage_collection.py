@@ -11,7 +11,7 @@ YOUNG = 50_000
 
 
 @contextmanager
-def patient() -> Iterator[None]:
+def relaxed() -> Iterator[None]:
     """While it lasts the collector looks less often, and never at what stood before: code, classes, the gateway itself."""
     before = gc.get_threshold()
     gc.collect()

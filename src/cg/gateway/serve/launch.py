@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cg.gateway.build import build
-from cg.gateway.serve import garbage_collection as collector
+from cg.gateway.serve import garbage_collection
 from cg.gateway.serve.server import Server, listen, serve, url_of
 from cg.gateway.settings import Settings
 from cg.gateway.upstream.base_url import BASE_URL
@@ -34,7 +34,7 @@ def serve_until_stopped(settings: Settings, say: Callable[[str], None] = print) 
         gateway = build(settings)
         listener = listen(settings.listen)
         server = Server(gateway.app, settings, gateway.events.refused)
-        with collector.patient():
+        with garbage_collection.relaxed():
             await serve(server, listener, lambda: say(f"listening on {url_of(listener)}, upstream {settings.upstream}"))
         return 0
 
@@ -42,7 +42,7 @@ def serve_until_stopped(settings: Settings, say: Callable[[str], None] = print) 
         return runner.run(served())
 
 
-def run_behind(settings: Settings, command: Sequence[str], environment: Mapping[str, str]) -> int:
+def serve_command(settings: Settings, command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Serve while a command runs that is told of the gateway by its environment; returns the command's exit code."""
 
     # When the command has ended nobody reads what is still streaming.
@@ -58,8 +58,8 @@ def run_behind(settings: Settings, command: Sequence[str], environment: Mapping[
         await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         try:
-            with collector.patient():
-                return await _child(command, child_environment(environment, url_of(listener)), serving)
+            with garbage_collection.relaxed():
+                return await _run_child(command, child_environment(environment, url_of(listener)), serving)
         finally:
             server.stop()
             await serving
@@ -78,7 +78,7 @@ def child_environment(environment: Mapping[str, str], url: str) -> dict[str, str
     return child
 
 
-async def _child(command: Sequence[str], environment: Mapping[str, str], serving: "asyncio.Task[None]") -> int:
+async def _run_child(command: Sequence[str], environment: Mapping[str, str], serving: "asyncio.Task[None]") -> int:
     """Run the command to its end; returns its exit code as a shell would."""
     if serving.done():
         serving.result()
@@ -101,13 +101,13 @@ def _forward_signals(child: Process) -> None:
     this process was sent is handed on."""
     loop = asyncio.get_running_loop()
 
-    def hand_on(number: int) -> None:
+    def forward(number: int) -> None:
         with suppress(ProcessLookupError):
             child.send_signal(number)
 
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             with suppress(NotImplementedError, RuntimeError):  # an event loop of Windows, or not the main thread
-                loop.add_signal_handler(getattr(signal, name), hand_on, getattr(signal, name))
+                loop.add_signal_handler(getattr(signal, name), forward, getattr(signal, name))
     with suppress(ValueError):
         signal.signal(signal.SIGINT, lambda number, frame: None)

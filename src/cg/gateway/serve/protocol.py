@@ -10,15 +10,15 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from cg.gateway.events import Refusal
-from cg.gateway.http import request_target as framing
+from cg.gateway.http import request_target
 from cg.gateway.http.error_responses import error_body
-from cg.gateway.upstream import tcp_keepalive as silence
+from cg.gateway.upstream.tcp_keepalive import keep_alive
 
-_LINGER_NOT = struct.pack("ii", 1, 0)  # a close with this sends a reset
+_NO_LINGER = struct.pack("ii", 1, 0)  # a close with this sends a reset
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ProtocolRules:
     """What the protocol is given besides uvicorn's own configuration."""
 
     head_timeout_s: float = 30.0
@@ -26,7 +26,7 @@ class Rules:
     refused: Callable[[Refusal], None] = lambda why: None
 
 
-class Refused(Exception):
+class RefusedHead(Exception):
     """A head that is not to be answered by the application; carries the status and the words for the client."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -43,20 +43,20 @@ class StrictProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._rules: Rules = getattr(self.config, "rules", Rules())
+        self._rules: ProtocolRules = getattr(self.config, "rules", ProtocolRules())
         self._head_bytes = 0
         self._in_head = False
         self._is_refused = False
         self._head_timer: TimerHandle | None = None
-        silence.watch(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         if len(self.connections) > self._rules.max_connections:
             self._rules.refused(Refusal.BUSY)
             transport.close()
             return
-        self._wait_for_head()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_has_come()
+        self._stop_head_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -65,15 +65,15 @@ class StrictProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head and not self._is_refused:
             self._head_bytes += len(data)
-            if self._head_bytes > framing.MAX_HEAD_BYTES:
-                self._refuse(431, f"the request's head is longer than {framing.MAX_HEAD_BYTES} bytes")
+            if self._head_bytes > request_target.MAX_HEAD_BYTES:
+                self._refuse(431, f"the request's head is longer than {request_target.MAX_HEAD_BYTES} bytes")
 
     # -- the parser's callbacks ----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
-        self._wait_for_head()
+        self._start_head_timer()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # what comes after the body could overrule a header that was checked
@@ -81,13 +81,13 @@ class StrictProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._head_has_come()
-        wrong = framing.fault(self.headers, self.parser.get_http_version())
+        self._stop_head_timer()
+        wrong = request_target.fault(self.headers, self.parser.get_http_version())
         if wrong is not None:
-            raise Refused(400 if "HTTP/1.1" not in wrong else 505, wrong)
+            raise RefusedHead(400 if "HTTP/1.1" not in wrong else 505, wrong)
         super().on_headers_complete()
-        own = {"target": bytes(self.url), "cut": self._cut}
-        cast(dict[str, Any], self.scope).setdefault("extensions", {})["cg"] = own
+        connection = {"target": bytes(self.url), "cut": self._cut}
+        cast(dict[str, Any], self.scope).setdefault("extensions", {})["cg"] = connection
 
     def _unsupported_upgrade_warning(self) -> None:
         """Called by uvicorn after a request that offered another protocol, which is answered in this one."""
@@ -102,7 +102,7 @@ class StrictProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, words: str) -> None:
         self._is_refused = True
-        self._head_has_come()
+        self._stop_head_timer()
         self._rules.refused(Refusal.FRAMING)
         if self.transport.is_closing():
             return
@@ -115,16 +115,16 @@ class StrictProtocol(HttpToolsProtocol):
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
-    def _wait_for_head(self) -> None:
-        self._head_has_come()
-        self._head_timer = self.loop.call_later(self._rules.head_timeout_s, self._head_is_late)
+    def _start_head_timer(self) -> None:
+        self._stop_head_timer()
+        self._head_timer = self.loop.call_later(self._rules.head_timeout_s, self._close_on_head_timeout)
 
-    def _head_has_come(self) -> None:
+    def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _head_is_late(self) -> None:
+    def _close_on_head_timeout(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
 
@@ -133,9 +133,9 @@ class StrictProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if is_reset:
-            own = self.transport.get_extra_info("socket")
-            if own is not None:
-                own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            connection = self.transport.get_extra_info("socket")
+            if connection is not None:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             self.transport.abort()
         else:
             self.transport.close()

@@ -13,7 +13,7 @@ import uvicorn
 from cg.errors import CgError
 from cg.gateway.events import Refusal
 from cg.gateway.http.app import App
-from cg.gateway.serve.protocol import Rules, StrictProtocol
+from cg.gateway.serve.protocol import ProtocolRules, StrictProtocol
 from cg.gateway.settings import Settings
 
 log = logging.getLogger("cg.gateway")
@@ -38,7 +38,7 @@ class ServerConfig(uvicorn.Config):
             timeout_graceful_shutdown=int(settings.stop_timeout_s),
             backlog=BACKLOG,
         )
-        self.rules = Rules(settings.head_timeout_s, settings.max_connections, refused)
+        self.rules = ProtocolRules(settings.head_timeout_s, settings.max_connections, refused)
 
 
 class Server(uvicorn.Server):

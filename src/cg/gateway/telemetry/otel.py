@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from cg import __version__
 from cg.gateway.events import Events, Silent, Spend
 from cg.gateway.exchange import Headers, Inbound, Outbound
-from cg.gateway.http.app import Messages
+from cg.gateway.http.app import MessagesHandler
 from cg.sweep.body.transcript import Unreadable, read
 from cg.sweep.ledger import TurnReport
 from cg.sweep.values import Usage
@@ -39,7 +39,7 @@ def _trace() -> Any:
     return trace
 
 
-def traced(messages: Messages, upstream: str) -> Messages:
+def traced(messages: MessagesHandler, upstream: str) -> MessagesHandler:
     """The same answers, each Messages request with a span while a provider is set; `upstream` is the base URL."""
     return Traced(messages, upstream)
 
@@ -90,9 +90,9 @@ def tokens(usage: Usage) -> dict[str, int]:
 
 
 class Traced:
-    """A `Messages` with spans around it."""
+    """A `MessagesHandler` with spans around it."""
 
-    def __init__(self, messages: Messages, upstream: str) -> None:
+    def __init__(self, messages: MessagesHandler, upstream: str) -> None:
         self._messages = messages
         parts = urlsplit(upstream)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)

@@ -54,25 +54,26 @@ class TooLong(UpstreamError):
 
 async def read_whole(pieces: AsyncIterator[bytes], limit: int) -> bytes:
     """A body in one; raises TooLong past `limit` bytes, and what the pieces raise."""
-    whole: list[bytes] = []
+    received: list[bytes] = []
     size = 0
     async for piece in pieces:
         size += len(piece)
         if size > limit:
             raise TooLong(f"the reply has more than {limit} bytes")
-        whole.append(piece)
-    return b"".join(whole)
+        received.append(piece)
+    return b"".join(received)
 
 
 class Upstream(Protocol):
     """Whoever sends requests to the provider."""
 
-    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"", call: object = None) -> Reply:
         """Send one request; returns when the reply's head has come. Raises an UpstreamError.
 
         `target` is path and query byte for byte, under the upstream's own base path. `headers` are end-to-end ones:
-        `passing.outgoing`; host and framing are added here (a body of `bytes` is sent with its length, an iterator with
-        the `content-length` among the headers, else in chunks). Redirects are not followed and no cookie is kept.
+        `forwarding.outgoing`; host and framing are added here (a body of `bytes` is sent with its length, an iterator with
+        the `content-length` among the headers, else in chunks). Redirects are not followed and no cookie is
+        kept. `call` is `Inbound.call` of the request that it is sent for.
         """
         ...
 

@@ -2,7 +2,6 @@
 
 import os
 import ssl
-import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -12,10 +11,11 @@ import httpcore2 as http
 
 from cg.errors import CgError
 from cg.gateway.exchange import Headers
-from cg.gateway.upstream import tcp_keepalive as silence
 from cg.gateway.upstream.base_url import checked
 from cg.gateway.upstream.contract import Body, Cut, Reply, TimedOut, Unreachable, UpstreamError, read_whole
-from cg.gateway.upstream.sockets import Sockets
+from cg.gateway.upstream.network import LoopBackend
+from cg.gateway.upstream.proxy_environment import proxy_for
+from cg.gateway.upstream.tcp_keepalive import keepalive_options
 
 KEPT_CONNECTIONS = 64
 KEPT_S = 50.0  # idle; servers close at 60 s and later, and a request that meets a closing connection is lost
@@ -82,7 +82,7 @@ class PooledUpstream:
         }
         self._pool = _pool(parts, os.environ if environment is None else environment, max_connections)
 
-    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"") -> Reply:
+    async def send(self, method: str, target: bytes, headers: Headers, body: Body = b"", call: object = None) -> Reply:
         """See `cg.gateway.upstream.contract.Upstream.send`."""
         async with AsyncExitStack() as stack:
             if not isinstance(body, bytes):
@@ -133,30 +133,6 @@ class PooledUpstream:
             raise UpstreamError("the request cannot be written in HTTP/1.1") from error
 
 
-def proxy_for(parts: SplitResult, environment: Mapping[str, str]) -> str | None:
-    """The proxy that the variables name for a URL, by the rules that other programs follow: lower case first,
-    `all_proxy` last, `no_proxy` over both."""
-    proxies = _proxies(environment)
-    host = parts.hostname or ""
-    named = f"{host}:{parts.port}" if parts.port else host
-    if urllib.request.proxy_bypass_environment(named, proxies):  # type: ignore[attr-defined]
-        return None
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
-def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """The proxy variables by scheme, as `urllib.request.getproxies_environment` reads them from this process."""
-    found: dict[str, str] = {}
-    for wanted in (str.isupper, str.islower):  # later ones win: the lower-case spelling
-        for variable, value in environment.items():
-            scheme = variable.lower().removesuffix("_proxy")
-            if variable.lower().endswith("_proxy") and scheme and wanted(variable):
-                found[scheme] = value
-    if "REQUEST_METHOD" in environment and "http_proxy" not in environment:
-        found.pop("http", None)  # under CGI, HTTP_PROXY is a header of the client
-    return {scheme: value for scheme, value in found.items() if value}
-
-
 def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: int) -> Any:
     shared: dict[str, Any] = {
         "ssl_context": tls_context(environment) if parts.scheme == "https" else None,
@@ -164,8 +140,8 @@ def _pool(parts: SplitResult, environment: Mapping[str, str], max_connections: i
         "max_keepalive_connections": KEPT_CONNECTIONS,
         "keepalive_expiry": KEPT_S,
         "retries": CONNECT_RETRIES,
-        "socket_options": silence.OPTIONS,
-        "network_backend": Sockets(),
+        "socket_options": keepalive_options(),
+        "network_backend": LoopBackend(),
     }
     proxy = proxy_for(parts, environment)
     if proxy is None:

@@ -4,12 +4,12 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from cg.errors import CgError
 from cg.gateway.events import Events, Route, Stage
-from cg.gateway.http.app import Messages
-from cg.gateway.messages.handler import Messages as Sweeping
+from cg.gateway.http.app import MessagesHandler
+from cg.gateway.messages.handler import Messages
 from cg.gateway.messages.observer import Observing
 from cg.gateway.messages.projection import Projection
 from cg.gateway.settings import Settings
@@ -29,7 +29,7 @@ log.addHandler(logging.NullHandler())  # a library prints nothing unless its pro
 MAX_PROVIDERS = 16  # base URLs of one client; past it requests pass untouched
 
 
-class Local:
+class EmbeddedGateway:
     """What all requests of one client share. Raises CgError for a state that cannot be used."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None, events: Events | None = None) -> None:
@@ -60,55 +60,64 @@ class Local:
 class Providers:
     """One `Messages` for each base URL that a client talks to, on one event loop."""
 
-    def __init__(self, local: Local, upstream: Upstream, asks: Upstream) -> None:
-        self._local, self._upstream, self._asks = local, upstream, asks
-        self._found: dict[str, tuple[Messages, Sweeping | Observing]] = {}
+    def __init__(self, gateway: EmbeddedGateway, upstream: Upstream, asks: Upstream) -> None:
+        self._gateway, self._upstream, self._asks = gateway, upstream, asks
+        self._by_base: dict[str, tuple[MessagesHandler, Messages | Observing]] = {}
 
-    def at(self, base: str) -> Messages | None:
+    def at(self, base: str) -> MessagesHandler | None:
         """Whoever answers for a base URL; None for one that cannot be told from others, or one too many."""
-        if base not in self._found:
-            if len(self._found) >= MAX_PROVIDERS:
+        if base not in self._by_base:
+            if len(self._by_base) >= MAX_PROVIDERS:
                 return None
             try:
-                made = self._make(replace(self._local.settings, upstream=base))
+                made = self._make(replace(self._gateway.settings, upstream=base))
             except CgError:
                 return None
-            self._found[base] = traced(made, base), made
-        return self._found[base][0]
+            self._by_base[base] = traced(made, base), made
+        return self._by_base[base][0]
 
-    def _make(self, settings: Settings) -> Sweeping | Observing:
-        own = self._local
+    def _make(self, settings: Settings) -> Messages | Observing:
+        gateway = self._gateway
         if settings.observe:
-            projection = Projection(settings.config, own.events)
-            return Observing(settings, self._upstream, projection, own.events, secret=own.secret, clock=own.clock)
-        return Sweeping(
+            projection = Projection(settings.config, gateway.events)
+            return Observing(
+                settings, self._upstream, projection, gateway.events, secret=gateway.secret, clock=gateway.clock
+            )
+        return Messages(
             settings,
             self._upstream,
-            own.sweep,
-            own.events,
-            secret=own.secret,
-            clock=own.clock,
+            gateway.sweep,
+            gateway.events,
+            secret=gateway.secret,
+            clock=gateway.clock,
             asks=self._asks,
         )
 
     async def settle(self) -> None:
         """Wait for what is still being learnt from replies."""
-        for _, messages in list(self._found.values()):
+        for _, messages in list(self._by_base.values()):
             await messages.settle()
 
     async def close(self) -> None:
         """Let go of timers and credentials, and finish what is behind replies."""
-        for _, messages in list(self._found.values()):
+        for _, messages in list(self._by_base.values()):
             await messages.close()
 
 
-class Lifetime:
-    """One request's figures: opened now, its answer's head and end once each."""
+class RequestFigures:
+    """One request's figures: opened now, its answer's head and end once each. Leaving its block by an error ends them."""
 
     def __init__(self, events: Events, route: Route) -> None:
         self._events, self._route = events, route
         self._began, self._status, self._is_over = time.monotonic(), 0, False
         events.opened()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self.over(is_whole=False)
 
     def answered(self, status: int) -> None:
         """The head of the answer has come."""

@@ -16,7 +16,7 @@ STOP_S = 30.0  # for streams that are open at the end
 
 
 @contextmanager
-def in_background(settings: Settings, clock: Clock | None = None) -> Iterator[str]:
+def serve_in_thread(settings: Settings, clock: Clock | None = None) -> Iterator[str]:
     """The URL of a gateway that is served until the block ends. Raises what its start raised."""
     listener = listen(settings.listen)
     ready = threading.Event()

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import CancelledError
 from typing import Any
 
-from cg.gateway.embedded.client_call import as_came, inbound_of, whose
-from cg.gateway.embedded.client_library import SyncConnections, joined, library_of
-from cg.gateway.embedded.local import Lifetime, Local, Providers
+from cg.gateway.embedded.client_call import client_error, inbound_of, route_and_provider
+from cg.gateway.embedded.client_library import SyncTransportPool, joined, library_of
+from cg.gateway.embedded.engine import Engine, response_of
+from cg.gateway.embedded.gateway import EmbeddedGateway, Providers, RequestFigures
 from cg.gateway.embedded.loop_thread import LoopThread, Stopped
-from cg.gateway.embedded.thread_call import CallerUpstream, ErrandUpstream, ThreadCalling, Work, on_errand
-from cg.gateway.events import Fault, Route
+from cg.gateway.embedded.thread_call import BackgroundUpstream, ThreadCall, ThreadUpstream, Work, run_in_background
+from cg.gateway.events import Route
 from cg.gateway.exchange import Outbound
 from cg.gateway.upstream.contract import UpstreamError
 
@@ -20,82 +21,62 @@ log = logging.getLogger("cg.gateway")
 CLOSE_S = 10.0  # for what is still being written when a client is closed
 
 
-class InThreads:
+class ThreadedEngine(Engine):
     """Answers the requests of one client, from any of its threads."""
 
-    def __init__(self, local: Local, inner: Any) -> None:
-        self.local = local
-        self._given = inner
+    def __init__(self, gateway: EmbeddedGateway, inner: Any) -> None:
+        super().__init__(gateway, inner)
         self._guard = threading.Lock()
-        self._inner: Any = inner
         self._thread: LoopThread | None = None
         self._providers: Providers | None = None
-        self._is_passing = False
-
-    def passing(self) -> "InThreads":
-        """One that only passes requests on, with connections of its own."""
-        other = InThreads(self.local, self._given)
-        other._is_passing = True
-        return other
 
     # -- one request -------------------------------------------------------------------------------------------------
 
     def answer(self, request: Any) -> Any:
         """The response; raises what the inner transport raised."""
         inner = self._inner_for(request)
-        route, provider = whose(request)
-        lifetime = Lifetime(self.local.events, route)
-        try:
-            if route in (Route.MESSAGES, Route.COUNT_TOKENS) and not self._is_passing:
-                response = self._swept(request, inner, route, provider, lifetime)
-                if response is not None:
-                    return response
-            response = inner.handle_request(request)
-            lifetime.answered(response.status_code)
-        except BaseException:
-            lifetime.over(is_whole=False)
-            raise
-        lifetime.over()
+        route, provider = route_and_provider(request)
+        with RequestFigures(self.gateway.events, route) as figures:
+            response = None
+            if self.is_swept(route):
+                response = self._swept(request, inner, route, provider, figures)
+            if response is None:
+                response = inner.handle_request(request)
+                figures.answered(response.status_code)
+                figures.over()
         return response
 
-    def _swept(self, request: Any, inner: Any, route: Route, provider: str, lifetime: Lifetime) -> Any:
-        """The response as the rooms make it; None where the request has to pass instead, nothing sent yet."""
+    def _swept(self, request: Any, inner: Any, route: Route, provider: str, figures: RequestFigures) -> Any:
+        """The response as the sweep makes it; None where the request has to pass instead, nothing sent yet."""
         request.read()
-        if len(request.content) > self.local.settings.max_body_bytes:
+        if len(request.content) > self.gateway.settings.max_body_bytes:
             return None
-        calling = ThreadCalling(request, provider)
-        library = calling.library
+        call = ThreadCall(request, provider)
         try:
             thread, providers = self._running(inner)
-            answer = thread.submit(_outbound(providers, provider, route, request, calling))
-            outbound = calling.caller.wait(answer)
+            answer = thread.submit(_outbound(providers, provider, route, request, call))
+            outbound = call.threads.wait(answer)
         except UpstreamError as error:
-            raise as_came(error, library) from None
+            raise client_error(error, call.library) from None
         except (CancelledError, Stopped):
-            if not calling.is_sent:
+            if not call.is_sent:
                 return None
-            raise library.ReadError("the transport was closed") from None
+            raise call.library.ReadError("the transport was closed") from None
         except Exception as error:
-            log.error("fault in answering: %s", type(error).__name__)
-            self.local.events.fault(Fault.SWEEP)
-            if calling.is_sent:  # it may have been charged for: whether it is sent again is the client's to say
-                raise library.ReadError("a fault of the transport's own") from error
+            self.report_fault(error, call)
             return None
         if outbound is None:
             return None
-        lifetime.answered(outbound.status)
-        kind = joined(Pieces, library, "SyncByteStream")
-        stream = kind(outbound, calling, thread, lifetime)
-        return library.Response(
-            outbound.status, headers=outbound.headers, stream=stream, extensions=calling.reply_extensions
-        )
+        figures.answered(outbound.status)
+        kind = joined(ResponseBody, call.library, "SyncByteStream")
+        return response_of(outbound, call, kind(outbound, call, thread, figures))
 
     def _inner_for(self, request: Any) -> Any:
         if self._inner is None:
             with self._guard:
                 if self._inner is None:
                     library = library_of(request)
-                    self._inner = SyncConnections(library.HTTPTransport, library)
+                    self._inner = SyncTransportPool(library.HTTPTransport, library)
         return self._inner
 
     def _running(self, inner: Any) -> tuple[LoopThread, Providers]:
@@ -104,7 +85,7 @@ class InThreads:
             if self._is_passing:  # since this request looked: whatever it began, nobody would end
                 raise Stopped("the transport was closed")
             if self._thread is None or self._providers is None:
-                self._providers = Providers(self.local, CallerUpstream(inner), ErrandUpstream(inner))
+                self._providers = Providers(self.gateway, ThreadUpstream(inner), BackgroundUpstream(inner))
                 self._thread = LoopThread("cg-transport")
             return self._thread, self._providers
 
@@ -118,7 +99,7 @@ class InThreads:
     def let_go(self) -> None:
         """For a client that was let go of without being closed: all ends, in a thread that nothing waits for, as this
         may be called in the middle of anything. The inner transport is not touched."""
-        on_errand(Work(self._end))
+        run_in_background(Work(self._end))
 
     def _end(self) -> None:
         with self._guard:
@@ -130,7 +111,7 @@ class InThreads:
             except (Exception, CancelledError) as error:
                 log.error("fault in closing: %s", type(error).__name__)
             thread.stop(CLOSE_S)
-        self.local.close()
+        self.gateway.close()
 
     def close(self) -> None:
         """End everything; requests that come later pass, to connections that are closed."""
@@ -140,21 +121,21 @@ class InThreads:
 
 
 async def _outbound(
-    providers: Providers, provider: str, route: Route, request: Any, calling: ThreadCalling
+    providers: Providers, provider: str, route: Route, request: Any, call: ThreadCall
 ) -> Outbound | None:
     messages = providers.at(provider)
     if messages is None:
         return None
-    inbound = inbound_of(request, calling)
+    inbound = inbound_of(request, call)
     return await (messages.handle if route is Route.MESSAGES else messages.count_tokens)(inbound)
 
 
-class Pieces:
+class ResponseBody:
     """An answer's body, each piece fetched by the thread that reads it."""
 
-    def __init__(self, outbound: Outbound, calling: ThreadCalling, thread: LoopThread, lifetime: Lifetime) -> None:
-        self._outbound, self._calling = outbound, calling
-        self._thread, self._lifetime = thread, lifetime
+    def __init__(self, outbound: Outbound, call: ThreadCall, thread: LoopThread, figures: RequestFigures) -> None:
+        self._outbound, self._call = outbound, call
+        self._thread, self._figures = thread, figures
         self._is_closed = False
         self._pump: asyncio.Task[None] | None = None
 
@@ -163,10 +144,10 @@ class Pieces:
         if isinstance(body, bytes):
             yield body
             return
-        library = self._calling.library
+        library = self._call.library
         try:
             pumped = self._thread.submit(self._pumped(body))
-            for piece in self._calling.caller.pieces(pumped):
+            for piece in self._call.threads.pieces(pumped):
                 yield piece
                 if self._is_closed:  # by another thread, while nothing was waited for: the library's own streams end so
                     return
@@ -174,7 +155,7 @@ class Pieces:
             if self._is_closed:  # while this was waiting, and what was made of it meanwhile is dropped
                 raise CancelledError
         except UpstreamError as error:
-            raise as_came(error, library) from None
+            raise client_error(error, library) from None
         except (CancelledError, Stopped):
             raise library.ReadError("the response or its transport was closed") from None
 
@@ -182,21 +163,21 @@ class Pieces:
         """On the loop: hand each piece over as soon as it is there."""
         self._pump = asyncio.current_task()
         async for piece in body:
-            self._calling.caller.hand(piece)
+            self._call.threads.hand(piece)
 
     def close(self) -> None:
         """Let go of the upstream's reply, read whole or not."""
         if self._is_closed:
             return
-        self._is_closed = self._calling.caller.is_closed = True
+        self._is_closed = self._call.threads.is_closed = True
         try:
-            self._calling.caller.wait(self._thread.submit(self._ended()))
+            self._call.threads.wait(self._thread.submit(self._ended()))
         except (Exception, CancelledError) as error:
             log.error("fault in closing: %s", type(error).__name__)
         finally:
-            self._calling.caller.leave()
-            self._calling.ended()
-            self._lifetime.over()
+            self._call.threads.leave()
+            self._call.release()
+            self._figures.over()
 
     async def _ended(self) -> None:
         """On the loop: stop making pieces, then let go of what they were made from."""

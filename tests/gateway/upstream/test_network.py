@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from cg.gateway.upstream import dialing
-from cg.gateway.upstream.dialing import dial, in_turn
+from cg.gateway.upstream import network
+from cg.gateway.upstream.network import dial, interleaved
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 
@@ -14,7 +14,7 @@ V4, V6 = socket.AF_INET, socket.AF_INET6
 def test_families_take_turns():
     """The resolver's order holds within each, and an address is tried once."""
     found = [(V6, "a"), (V6, "b"), (V6, "b"), (V6, "c"), (V4, "d")]
-    assert in_turn(found) == ["a", "d", "b", "c"]
+    assert interleaved(found) == ["a", "d", "b", "c"]
 
 
 def resolver(monkeypatch, loop, addresses, port):
@@ -43,7 +43,7 @@ def test_an_address_that_fails_is_followed_by_the_next(monkeypatch):
 
 def test_an_address_that_does_not_answer_holds_nobody_up(monkeypatch):
     """The next one is tried beside it, and the loser is let go."""
-    monkeypatch.setattr(dialing, "STAGGER_S", 0.01)
+    monkeypatch.setattr(network, "STAGGER_S", 0.01)
     tried = []
 
     async def main():
