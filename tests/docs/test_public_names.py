@@ -17,7 +17,7 @@ PUBLIC = {
     "cg.hints.request": "Document Hints Request read_request",
     "cg.hints.refusal": "Code Refusal field_path",
     "cg.sweep.config": "Config ConfigError Key describe load preset_values",
-    "cg.sweep.drivers": "AsyncAsker Sweep",
+    "cg.sweep.drivers": "Sweep",
     "cg.sweep.ledger": "AskLeg AskOutcome AskRow Counts Legs Reason Removed Savings TurnReport ask_row legs_usd savings size_histogram summed",
     "cg.sweep.values": "Branch Ending Identity Payload Pending Phase Removal Thread Usage",
     "cg.sweep.prices": "Entry Price PriceError PriceTable cost_usd",
