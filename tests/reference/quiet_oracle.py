@@ -7,7 +7,7 @@ expressions. Nothing is carried from one message to the next.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 NUMBERED = re.compile(r"^\s*\d+\s*(?:\u2192|\t|:|\|)")
@@ -34,7 +34,7 @@ def name_items(text: str) -> Iterator[str]:
                 yield bare
 
 
-@lru_cache(maxsize=None)
+@cache
 def items_of(text: str) -> frozenset[tuple[str, str]]:
     return frozenset([("line", line) for line in line_items(text)] + [("name", name) for name in name_items(text)])
 

@@ -10,7 +10,7 @@ from cg.sweep.config import Config, load
 
 ASKING = ("paid", "classic")
 NAMES = ("none", "quiet", "cold", "paid", "classic", "mask-all-but-k", "drop-all")
-DEFAULT = NAMES
+DEFAULT = ("none", "quiet", "cold", "paid")
 JUDGES = "recency, index, oracle, oracle:SPENT/LIVE (shares dropped, percent), replies"
 KEEP = 10  # newest outputs that a mask or recency keeps
 MASK_FLOOR_TOKENS = 500  # outputs below are not worth a marker

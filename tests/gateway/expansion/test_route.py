@@ -5,12 +5,12 @@ import hashlib
 
 import pytest
 from live import RawUpstream, ask, status
+from presets import paid
 
 from cg.gateway.events import Fault, Mode, Outcome, Silent
 from cg.gateway.exchange import Inbound
 from cg.gateway.expansion.route import Originals
 from cg.gateway.turns.thread_naming import Naming
-from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
@@ -38,7 +38,7 @@ def kept():
     naming, store, told = Naming(b"s" * 32, "https://up.example"), MemoryStore(), Told()
     identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
     store.put(naming.named(OWN), [Payload(identity, CONTENT, "Read", '{"file_path":"a"}')], 1000.0)
-    return Originals(Sweep(Config(), store), naming, told, lambda: 1000.0), identity.key, told
+    return Originals(Sweep(paid(), store), naming, told, lambda: 1000.0), identity.key, told
 
 
 def get(route, headers, query, method="GET"):
@@ -97,7 +97,7 @@ def test_a_session_of_the_metadata_is_named_in_the_query():
     own = [(b"x-api-key", b"k")]
     identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
     store.put(naming.named(own, "session-7"), [Payload(identity, CONTENT, "Read", "{}")], 1000.0)
-    route = Originals(Sweep(Config(), store), naming, Told(), lambda: 1000.0)
+    route = Originals(Sweep(paid(), store), naming, Told(), lambda: 1000.0)
     assert get(route, own, b"session=session-7&id=" + identity.key.encode()).body == CONTENT
     assert get(route, own, b"session=session-8&id=" + identity.key.encode()).status == 404
 
@@ -110,7 +110,7 @@ def test_a_store_that_fails_is_a_clear_error():
             raise StoreError("locked")
 
     told = Told()
-    route = Originals(Sweep(Config(), Broken()), Naming(b"s" * 32, "u"), told, lambda: 1000.0)
+    route = Originals(Sweep(paid(), Broken()), Naming(b"s" * 32, "u"), told, lambda: 1000.0)
     assert get(route, OWN, b"id=0123456789abcdef").status == 503
     assert told.faults == [Fault.STORE]
 

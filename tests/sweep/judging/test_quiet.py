@@ -16,7 +16,7 @@ from cg.sweep.body.transcript import Transcript, read
 from cg.sweep.config import load
 from cg.sweep.judging.free_judges import by_quiet
 from cg.sweep.judging.inventory import eligible
-from cg.sweep.judging.quiet import Quiet, quiet_of, spent
+from cg.sweep.judging.quiet import Quiet, QuietCache, spent
 from cg.sweep.judging.run_logs import is_run_log
 from cg.sweep.values import Thread
 
@@ -40,7 +40,7 @@ def dropped(*turns: Any, **settings: Any) -> set[str]:
     body = transcript(*turns)
     config = replace(CONFIG, **settings)
     found = eligible(body, Thread(), config, 2.9)[0]
-    return {one.text.tool_use_id for one in by_quiet(found, quiet_of(body), config).drops}
+    return {one.text.tool_use_id for one in by_quiet(found, Quiet().read(body), config).drops}
 
 
 # -- each part of the rule -------------------------------------------------------------------------------------------------
@@ -199,14 +199,15 @@ def check(quiet: Quiet, messages: list[dict[str, Any]], body: Transcript) -> tup
 def test_it_equals_the_oracle_on_recorded_cold_requests(path: Any) -> None:
     """At five minutes, where more prefixes are lost than at any other lifetime; CG_LONG=1 looks at all of them."""
     (session,) = open_sessions(path)
-    quiet, before, n = Quiet(), None, 0
+    cache, before, n = QuietCache(), None, 0
     for step, messages in whole_histories(session.steps()):
         is_lost = before is not None and (step.opens or step.at - before > 300)
         before = step.at
         n += is_lost
         if is_lost and n % EVERY == 0:
             body = read(b'{"messages":[%b]}' % b",".join(messages))
-            check(quiet.read(body), [json.loads(message) for message in messages], body)
+            with cache.reading(body) as quiet:
+                check(quiet, [json.loads(message) for message in messages], body)
 
 
 NAMES = [f"{name}_{part}" for name in ("fetch", "store", "parse") for part in ("rows", "page", "key_4", "utf8")]
@@ -248,30 +249,67 @@ def altered(rng: random.Random, turns: list) -> list:
 def test_read_as_it_grows_it_says_what_it_says_at_once_and_what_the_oracle_says(seed: int) -> None:
     """Conversations that grow, are rewound, edited and compacted."""
     rng = random.Random(seed)
-    grown, turns = Quiet(), [user("look"), *turns_of(rng, 0, 3)]
+    cache, turns = QuietCache(), [user("look"), *turns_of(rng, 0, 3)]
     for step in range(1, 8):
         body = transcript(*turns)
-        grown.read(body)
-        at_once = quiet_of(body)
-        for text in body.tool_texts:
-            one = text.identity
-            for age in (1, 3, 10):
-                assert spent(grown, one, age, age) == spent(at_once, one, age, age)
-                assert spent(grown, one, age, 2) == Oracle(json.loads(body.body)["messages"], is_run_log).is_spent(
-                    (text.tool_use_id, text.block), age, 2
-                )
-        check(grown, json.loads(body.body)["messages"], body)
+        messages = json.loads(body.body)["messages"]
+        oracle, at_once = Oracle(messages, is_run_log), Quiet().read(body)
+        with cache.reading(body) as grown:
+            for text in body.tool_texts:
+                one, of = text.identity, (text.tool_use_id, text.block)
+                for age in (1, 3, 10):
+                    assert spent(grown, one, age, 2) == spent(at_once, one, age, 2) == oracle.is_spent(of, age, 2)
+            check(grown, messages, body)
         turns = altered(rng, turns) + turns_of(rng, 100 * step, rng.randrange(8))
 
 
-def test_a_turn_reads_only_what_it_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that goes on from the last one costs its new messages."""
-    rng = random.Random(1)
-    turns = [user("look"), *turns_of(rng, 0, 50), user("and")]
-    quiet, taken = Quiet().read(transcript(*turns)), []
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The messages that are read while the test runs."""
+    found: list[int] = []
     take = Quiet._take
-    monkeypatch.setattr(Quiet, "_take", lambda self, body, message: taken.append(message) or take(self, body, message))
+    monkeypatch.setattr(Quiet, "_take", lambda self, body, message: found.append(message) or take(self, body, message))
+    return found
+
+
+def test_a_turn_reads_only_what_it_adds(taken: list[int]) -> None:
+    """A body that goes on from one that was judged costs its new messages, an equal one none."""
+    rng, cache = random.Random(1), QuietCache()
+    turns = [user("look"), *turns_of(rng, 0, 50), user("and")]
     longer = transcript(*turns, say("on"), user("go"))
-    for _ in range(2):
-        quiet.read(longer)
-    assert taken == [longer.n_messages - 2, longer.n_messages - 1]
+    for body in (transcript(*turns), longer, longer):
+        with cache.reading(body):
+            pass
+    assert taken == list(range(longer.n_messages))
+
+
+def test_two_branches_of_one_beginning_are_each_read_once_and_then_as_they_grow(taken: list[int]) -> None:
+    """A sub-agent beside its parent, say: each of the two is found by its own end."""
+    cache, bodies = QuietCache(), []
+    for name in ("one", "two"):
+        bodies.append([user("look"), say("on"), user(name)])
+    for longer in ([], [say("more"), user("go")]):
+        for turns in bodies:
+            with cache.reading(transcript(*turns, *longer)):
+                pass
+    assert taken == [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]
+
+
+def test_what_is_kept_read_is_bounded(taken: list[int]) -> None:
+    """Past the bound the longest unused conversation is read again from its start."""
+    bodies = [transcript(user(name * 500), say("on"), user("go")) for name in ("a", "b", "c")]
+    cache = QuietCache(2000)
+    for body in (*bodies, bodies[2], bodies[0]):
+        with cache.reading(body):
+            pass
+    assert taken == [0, 1, 2] * 4
+
+
+def test_two_readers_at_once_do_not_share_what_they_read_on() -> None:
+    """The second reads from the start; the judgement of the first does not move under it."""
+    cache = QuietCache()
+    body = transcript(user("look"), call("t"), result("t", lines("alpha")), say("on"), user("go"))
+    with cache.reading(body):
+        pass
+    with cache.reading(body) as first, cache.reading(body) as second:
+        assert first is not second

@@ -24,7 +24,6 @@ from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
 from cg.sweep.history.phase import phase_of
 from cg.sweep.judging.growing_coreference import Growing
-from cg.sweep.judging.quiet import Quiet
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.prices import PriceTable
 from cg.sweep.store_memory import MemoryStore
@@ -69,7 +68,7 @@ class SweepActor:
         self._store.learn(THREAD, bytes_per_token=bytes_per_token)
         self._sweep = Sweep(config, self._store, prices=prices)
         # One conversation is seen over and over: its indexes, as the client sends it and as it left, grow with it.
-        self._sweep.core = Core(config, prices, index=Growing(), sent_index=Growing(), quiet=Quiet().read)
+        self._sweep.core = Core(config, prices, index=Growing(), sent_index=Growing())
         self._ratio, self._every_turn = bytes_per_token, every_turn
         self.asker: HindsightAsker | FolderAsker | None = None
         self.now = 0.0  # of the ask that is being answered

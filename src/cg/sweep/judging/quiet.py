@@ -10,21 +10,24 @@ Figures: docs/studies/policies.md.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from cg.reuse import items
-from cg.sweep.body.transcript import DIGEST_BYTES, ToolText, ToolUse, Transcript, read
-from cg.sweep.judging.coreference import decoded_arguments, strings
+from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, read, strings
+from cg.sweep.bounded_cache import BoundedCache
+from cg.sweep.judging.coreference import decoded_arguments
+from cg.sweep.judging.inventory import PATHS
 from cg.sweep.judging.run_logs import is_run_log
-from cg.sweep.values import Identity
+from cg.sweep.values import DIGEST_BYTES, Identity
 
 MOST_CARRIERS = 3  # an item in more outputs than this tells them apart no more
 FEW_IDENTIFIERS = 2  # fewer than this are chance
-PATHS = ("file_path", "notebook_path", "path", "filename", "file")  # arguments that name what a call is about
 FILE_TOOLS = ("read", "edit", "write", "view", "str_replace", "create", "patch", "notebook")  # beginnings of names
 COMMANDS = ("command", "cmd")
+CACHED_BYTES = 16 * 1024 * 1024  # of conversations that are kept read: about 50 MB
 
 Item = tuple[bool, str]  # (is a line, text)
 
@@ -53,11 +56,9 @@ class _Output:
 
 @dataclass(slots=True)
 class Quiet:
-    """What one conversation has said, message by message; a turn costs what it adds.
+    """What one conversation has said, message by message."""
 
-    Give it each body of a conversation in turn. A body that does not go on from the last one is read anew.
-    """
-
+    size_bytes: int = 0  # of the bodies' messages that were read; what is kept of them takes about three times that
     _chain: bytes = b""
     _answers: int = 0
     _carrier: dict[Item, int | None] = field(
@@ -72,15 +73,16 @@ class Quiet:
     _newest_words: str = ""
 
     def read(self, transcript: Transcript) -> "Quiet":
-        """Take in what the body adds to the last one; returns itself."""
-        n = len(self._chain) // DIGEST_BYTES
-        if not transcript.chain.startswith(self._chain):
-            self.__init__()  # type: ignore[misc]
-            n = 0
-        for message in range(n, transcript.n_messages):
+        """Take in what a body adds to the last one, which it must go on from; returns itself."""
+        assert transcript.chain.startswith(self._chain)
+        for message in range(len(self._chain) // DIGEST_BYTES, transcript.n_messages):
             self._take(transcript, message)
         self._chain = transcript.chain
         return self
+
+    def is_before(self, transcript: Transcript) -> bool:
+        """Whether a body goes on from what was read."""
+        return transcript.chain.startswith(self._chain)
 
     def is_superseded(self, identity: Identity) -> bool:
         """Whether something newer has said all that an output held; never for one that held nothing recognisable."""
@@ -117,6 +119,7 @@ class Quiet:
 
     def _take(self, transcript: Transcript, message: int) -> None:
         start, end = transcript.span(message)
+        self.size_bytes += end - start
         alone = read(b'{"messages":[%b]}' % transcript.body[start:end])
         for text in alone.tool_texts:
             self._bring(text)
@@ -189,9 +192,28 @@ def _names_file(text: str, path: str) -> bool:
     return re.search(r"\w", name) is not None and re.search(rf"(?<![\w.-]){re.escape(name)}(?!\w)", text) is not None
 
 
-def quiet_of(transcript: Transcript) -> Quiet:
-    """What one body says, read from its start."""
-    return Quiet().read(transcript)
+class QuietCache:
+    """What was read of the conversations that were judged last, so that a body costs what it adds to one of them.
+
+    A conversation is known by its last digest. Whoever reads on from there takes it; another branch from the same
+    message reads from the start.
+    """
+
+    def __init__(self, capacity_bytes: int = CACHED_BYTES) -> None:
+        self._read: BoundedCache[bytes, Quiet] = BoundedCache(capacity_bytes, lambda quiet: quiet.size_bytes)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    @contextmanager
+    def reading(self, transcript: Transcript) -> Iterator[Quiet]:
+        """What the body says; nobody else reads on from it meanwhile."""
+        chain = transcript.chain
+        ends = (chain[end - DIGEST_BYTES : end] for end in range(len(chain), 0, -DIGEST_BYTES))
+        found = (quiet for end in ends if end in self._read and (quiet := self._read.take(end)) is not None)
+        quiet = next((one for one in found if one.is_before(transcript)), None) or Quiet()
+        yield quiet.read(transcript)
+        self._read.put(chain[-DIGEST_BYTES:], quiet)
 
 
 def spent(quiet: Quiet, identity: Identity, quiet_requests: int, run_log_requests: int) -> bool:
