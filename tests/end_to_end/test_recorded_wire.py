@@ -88,7 +88,7 @@ def test_a_library_with_one_open_store_sends_what_the_pipe_sends(folder: str, tm
     """The pipe opens its state at each turn; one process that stays, and one that starts midway, write the same bytes."""
     (tmp_path / "pipe").mkdir()
     piped = [out for _, _, out, _ in played(Pipe(tmp_path / "pipe", preset="paid"), session(folder), LARGE[folder])]
-    config, asker, now = load(None, {}, {}, None), RecordedAsker(ALL_SPENT, None), START
+    config, asker, now = load(preset="paid"), RecordedAsker(ALL_SPENT, None), START
     rows, path = session(folder), tmp_path / "library" / "sweep.db"
     stays = restarted = None
     for number, row in enumerate(rows, start=1):

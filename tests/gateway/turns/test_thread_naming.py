@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from cg.gateway.state.opened.secret import SECRET_BYTES, install_secret
+from cg.gateway.state.secret import SECRET_BYTES, install_secret
 
 from cg.errors import CgError
 from cg.gateway.exchange import Headers
