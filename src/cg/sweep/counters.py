@@ -16,9 +16,7 @@ class Event(StrEnum):
     PREFIX_CACHE_READ_OK = "sweep_prefix_cache_read_ok"  # asks that read the prefix from the cache and wrote nothing
     FALLBACK_USED = "sweep_fallback_used"  # asks over samples of the outputs that were answered
     INVENTORY_OF_ONE = "sweep_inventory_of_one"  # asks about a single output, where so few are allowed
-    INVENTORY_THINNED = (
-        "sweep_inventory_thinned"  # a filter stands between the listing of candidates and the ask, where none may
-    )
+    INVENTORY_THINNED = "sweep_inventory_thinned"  # candidates lost between listing and ask, where none may be
     REAPPLIED = "reapplied_same_session"  # frozen removals replayed
     PREFIX_REWRITE_REPAID = "prefix_rewrite_repaid"  # warm turns whose removals pay for the rewrite
     NO_INDEX_RECORD = "evidence_no_index_record"  # outputs asked about of which the index knows nothing

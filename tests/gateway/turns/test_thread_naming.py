@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from cg.gateway.state.secret import SECRET_BYTES, install_secret
 
 from cg.errors import CgError
 from cg.gateway.exchange import Headers
+from cg.gateway.state.secret import SECRET_BYTES, install_secret
 from cg.gateway.turns.thread_naming import Naming
 from cg.sweep.body.transcript import read
 
