@@ -67,7 +67,7 @@ def cold(**keys: Any) -> Variant:
 
 def pinged(pings: int) -> Variant:
     """Keep-alive reads and nothing else. More than the two that a configuration takes are a study's alone."""
-    return Variant(Config(ask="off", judge="model", pings=pings), way="ping always")
+    return replace(paid(ask="off", pings=pings), judge=None, way="ping always")
 
 
 # -- ways of driving the sweep that only a study has ---------------------------------------------------------------------

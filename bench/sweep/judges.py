@@ -14,11 +14,12 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cg.sweep.body.transcript import Transcript, read
-from cg.sweep.config import Config
+from cg.sweep.config import load
 from cg.sweep.judging import coreference as index
 from cg.sweep.judging import free_judges as judge
 from cg.sweep.judging.coreference import Index, Standing
@@ -74,7 +75,7 @@ def quality(floor: int) -> None:
     classes: dict[Standing, Counter[str]] = defaultdict(Counter)
     rows: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
     for transcript, labels in labelled_cuts():
-        found, _ = eligible(transcript, Thread(), Config(min_tokens=floor), BYTES_PER_TOKEN)
+        found, _ = eligible(transcript, Thread(), replace(load(preset="paid"), min_tokens=floor), BYTES_PER_TOKEN)
         found = tuple(one for one in found if one.text.tool_use_id in labels)
         built = index.build(transcript)
         for one in found:

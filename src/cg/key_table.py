@@ -8,6 +8,7 @@ from typing import Any
 
 from cg.errors import CgError
 
+MOST_TEXTS = 1000  # of one list
 SWITCH_WORDS: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -17,7 +18,7 @@ class ConfigError(CgError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key's rules. A number has a range and a unit, a word has choices, a text is any; else it is a switch."""
+    """One key's rules. A number has a range and a unit, a word has choices, a text is any, a list is one of texts; else it is a switch."""
 
     name: str
     meaning: str
@@ -28,6 +29,7 @@ class Key:
     is_whole: bool = True  # of a number: without a fraction
     is_float: bool = False  # of a number: 10.0 is taken for 10
     is_text: bool = False
+    is_list: bool = False  # of texts; in a variable they are separated by commas
     scale: int = 1  # from the key's unit to the field's; a number that has one is kept without a fraction
     field: str = ""  # that it sets, where that has another name
     convert: Callable[[Any], object] | None = None  # from a value that may stand there to the field's
@@ -39,6 +41,8 @@ class Key:
             return ", ".join(self.choices)
         if self.unit:
             return f"{self.low:.10g} to {self.high:.10g} {self.unit}"
+        if self.is_list:
+            return "a list of names or globs"
         return "text" if self.is_text else "true or false"
 
     @property
@@ -51,6 +55,8 @@ class Key:
         """A variable's text in the key's own type; as it is where it is none, to be refused with its words."""
         if self.choices or self.is_text:
             return text
+        if self.is_list:
+            return [part.strip() for part in text.split(",") if part.strip()]
         if not self.unit:
             return SWITCH_WORDS.get(text.strip().lower(), text)
         try:
@@ -68,6 +74,8 @@ class Key:
             value = float(value)
         elif self.unit:
             value = int(value)
+        elif self.is_list:
+            value = tuple(value)
         return value if self.convert is None else self.convert(value)
 
     def _takes(self, value: Any) -> bool:
@@ -75,6 +83,9 @@ class Key:
             return isinstance(value, str) and value in self.choices
         if self.is_text:
             return isinstance(value, str | Path) and bool(str(value))
+        if self.is_list:
+            is_list = isinstance(value, list | tuple) and len(value) <= MOST_TEXTS
+            return is_list and all(isinstance(one, str) and one for one in value)
         if not self.unit:
             return isinstance(value, bool)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -61,7 +61,7 @@ def test_every_key_stands_in_the_reference_with_its_range_variable_and_flag(made
 def test_a_preset_s_own_values_stand_in_its_column(made: dict[str, str]) -> None:
     """In the order of the presets."""
     [line] = [x for x in made["reference/configuration.md"].splitlines() if x.startswith("| `min_tokens` ")]
-    assert "| `500` | `250` | `1000` |" in line
+    assert "| `100` | `250` | `500` | `1000` |" in line
 
 
 def test_a_default_is_shown_in_the_unit_of_its_key() -> None:

@@ -73,7 +73,7 @@ def checked(turns) -> list[dict[tuple[str, int], bytes]]:
 @pytest.mark.parametrize("folder", LARGE)
 def test_a_long_session_at_the_defaults_is_swept_at_its_cold_request(folder: str, tmp_path: Path) -> None:
     """Ten candidates, an ask in the idle gap, removals at the cold request, the same bytes ever after."""
-    turns = list(played(Pipe(tmp_path), session(folder), LARGE[folder]))
+    turns = list(played(Pipe(tmp_path, preset="paid"), session(folder), LARGE[folder]))
     seen = checked(turns)
     reports = [report for *_, report in turns]
     cold = LARGE[folder] - 1
@@ -87,8 +87,8 @@ def test_a_long_session_at_the_defaults_is_swept_at_its_cold_request(folder: str
 def test_a_library_with_one_open_store_sends_what_the_pipe_sends(folder: str, tmp_path: Path) -> None:
     """The pipe opens its state at each turn; one process that stays, and one that starts midway, write the same bytes."""
     (tmp_path / "pipe").mkdir()
-    piped = [out for _, _, out, _ in played(Pipe(tmp_path / "pipe"), session(folder), LARGE[folder])]
-    config, asker, now = load(None, {}, {}, None), RecordedAsker(ALL_SPENT, None), START
+    piped = [out for _, _, out, _ in played(Pipe(tmp_path / "pipe", preset="paid"), session(folder), LARGE[folder])]
+    config, asker, now = load(preset="paid"), RecordedAsker(ALL_SPENT, None), START
     rows, path = session(folder), tmp_path / "library" / "sweep.db"
     stays = restarted = None
     for number, row in enumerate(rows, start=1):
@@ -151,7 +151,7 @@ def test_an_output_that_an_unchanged_notice_leans_on_never_goes(long_before: int
 
 def test_a_short_session_with_low_floors_is_swept_by_its_model(tmp_path: Path) -> None:
     """The one large output goes; the other is kept, as the reply says."""
-    pipe = Pipe(tmp_path, toml=LOW)
+    pipe = Pipe(tmp_path, toml=LOW, preset="paid")
     seen = checked(played(pipe, session("claude_code_compact"), 6, verdicts("d", "k", quote="First answer.")))
     assert list(seen[5]) == [next(iter(tokens(encoded(recorded("claude_code_compact")[5]["body"]))))]
 
@@ -175,7 +175,7 @@ def test_sessions_without_a_mark_or_held_by_the_server_are_byte_for_byte_the_sam
 def test_side_calls_and_token_counts_are_byte_for_byte_the_same(folder: str, tmp_path: Path) -> None:
     """A request without tools is no step of the task: it leaves as it came, before and after removals."""
     n = 0
-    for row, body, out, report in played(Pipe(tmp_path, toml=LOW), session(folder), 6):
+    for row, body, out, report in played(Pipe(tmp_path, toml=LOW, preset="paid"), session(folder), 6):
         if row["kind"] in ("side", "count_tokens"):
             assert out == body and report["reason"] == "side_call"
             n += 1
@@ -185,7 +185,7 @@ def test_side_calls_and_token_counts_are_byte_for_byte_the_same(folder: str, tmp
 def test_the_tool_is_declared_last_from_the_first_request_with_the_same_bytes(tmp_path: Path) -> None:
     """What is cached in front of every message never changes."""
     raw = set()
-    for _, _, out, _ in played(Pipe(tmp_path), session("claude_code"), 17):
+    for _, _, out, _ in played(Pipe(tmp_path, preset="paid"), session("claude_code"), 17):
         tools = json.loads(out)["tools"]
         assert [t["name"] for t in tools].index("cg_expand") == len(tools) - 1
         start, end = read(out).member("tools")

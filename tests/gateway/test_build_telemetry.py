@@ -27,7 +27,7 @@ def test_what_is_told_is_what_is_shown() -> None:
     assert found["reasons"] == {"cold": 1}
     assert found["lifetime"]["reasons"] == {"warm": 1}
     assert found["upstream"] == "https://host.example"
-    assert found["config"]["judge"] == "model"
+    assert found["config"]["judge"] == "quiet"
     assert "secret" not in json.dumps(found)
 
 

@@ -19,7 +19,7 @@ from cg.gateway.events import Timer
 from cg.gateway.transport import Transport
 from cg.sweep.config import load
 
-PAID = load(None, {}, {})
+PAID = load(preset="paid")
 COLD = load(None, {}, {"keep_newest": 2, "pings": 0}, "cold")
 LONG_BEFORE = {"claude_code": 17, "litellm": 14, "sdk_tool_runner_full": 14}  # the turn that comes after a long wait
 ASKED_BEFORE = {"litellm", "sdk_tool_runner_full"}  # and in it a question; by recency the others

@@ -1,6 +1,6 @@
 """One gateway in a process of its own, on a clock that a file tells: `python gateway_process.py FOLDER STATE UPSTREAM`.
 
-FOLDER holds `clock` (eight bytes, a double) and `sweep.json` (settings of [sweep] over the default preset). Prints the
+FOLDER holds `clock` (eight bytes, a double) and `sweep.json` (settings of [sweep] over the preset `paid`). Prints the
 URL once it serves; SIGTERM ends it.
 """
 
@@ -40,7 +40,7 @@ async def main() -> None:
     folder, state, upstream = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     flags = {"listen": "127.0.0.1:0", "upstream": upstream, "state": state, "budget_ms": BUDGET_MS}
     settings = load(None, {}, flags)
-    config = sweep_config.load(None, {}, json.loads((folder / "sweep.json").read_text("utf-8")), None)
+    config = sweep_config.load(None, {}, json.loads((folder / "sweep.json").read_text("utf-8")), "paid")
     gateway = build(replace(settings, config=config), clock=FileClock(folder / "clock"))
     listener = listen(settings.listen)
     server = Server(gateway.app, settings, gateway.events.tell)

@@ -17,6 +17,7 @@ from typing import Any
 
 from event_recorder import EventRecorder
 from markers import find_markers
+from presets import paid
 from wired import EXPAND_TOOL, SECRET, Talk, inbound, read_out
 
 from cg.gateway.messages.handler import SweepHandler
@@ -24,13 +25,12 @@ from cg.gateway.settings import Settings
 from cg.gateway.turns.thread_naming import ThreadNaming
 from cg.gateway.upstream.pool import PooledUpstream
 from cg.sweep.body.transcript import read
-from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.open_store import open_store
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.values import Payload
 
-CONFIG = Config(judge="recency", ask="off", apply="free", min_tokens=100, payload_ttl_h=8760)
+CONFIG = paid(judge="recency", ask="off", apply="free", min_tokens=100, payload_ttl_h=8760)
 STEPS = 6  # requests of a session, each after a wait that ends cold, each with two outputs more than the one before
 SIZE = 1500
 COLD_AFTER_S = 361.0

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import count
 
+from presets import paid
 from under_fire import READY, kill_once, say
 
-from cg.sweep.config import Config
 from cg.sweep.open_store import open_store
 from cg.sweep.store import Expired, Store
 from cg.sweep.values import Identity, Payload, Removal
@@ -42,7 +42,7 @@ def seed_of(identity: Identity) -> int:
 
 def remove_for_ever(path: str, first: int, acknowledged: int) -> None:
     """Put three originals, freeze them, tell the parent which removals may now go on the wire; again."""
-    with open_store(path, Config()) as store:
+    with open_store(path, paid()) as store:
         say(acknowledged, READY)
         for start in range(first, first + SEEDS_A_CHILD, ROUND):
             thread = THREADS[start % 2]
@@ -66,7 +66,7 @@ def stored_by(store: Store, child: int) -> Iterator[tuple[int, Payload | Expired
 def faults(path: str, acknowledged: set[tuple[str, int]], children: int) -> tuple[int, int, list[str]]:
     """(removals, originals, what is wrong) in the state as it stands after so many children."""
     wrong, removals, originals = [], 0, 0
-    with open_store(path, Config()) as store:
+    with open_store(path, paid()) as store:
         for thread in THREADS:
             standing = store.load(thread).removals
             removals += len(standing)
@@ -89,7 +89,7 @@ def faults(path: str, acknowledged: set[tuple[str, int]], children: int) -> tupl
 
 def main() -> None:
     path, kills, draw = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
-    open_store(path, Config()).close()
+    open_store(path, paid()).close()
     acknowledged: set[tuple[str, int]] = set()
     found: tuple[int, int, list[str]] = (0, 0, [])
     for n in range(kills):

@@ -9,9 +9,9 @@ import threading
 import time
 from typing import Any
 
+from presets import paid
 from store_under_fire import original, written
 
-from cg.sweep.config import Config
 from cg.sweep.counters import Event
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.open_store import open_store
@@ -87,7 +87,7 @@ def main() -> None:
         except BaseException as error:
             failed.append(repr(error))
 
-    with open_store(state, Config()) as store:
+    with open_store(state, paid()) as store:
         threads = [threading.Thread(target=run, args=(store, n)) for n in range(THREADS)]
         for thread in threads:
             thread.start()

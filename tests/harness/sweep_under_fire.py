@@ -11,17 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from markers import find_markers
+from presets import paid
 from sessions import COLD_AFTER_S, history, output, request, results
 from under_fire import READY, kill_once, say
 
-from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.values import Payload
 
-CONFIG = Config(
-    judge="recency", ask="off", apply="free", min_tokens=100, payload_ttl_h=8760
-)  # no original ages in a run
+CONFIG = paid(judge="recency", ask="off", apply="free", min_tokens=100, payload_ttl_h=8760)  # no original ages in a run
 STEPS = 6  # requests of a session, each with one output more than the one before, each after a wait that ends cold
 SIZE = 1500  # bytes of an output
 MOST_WORDS = 8  # of the child, after which it may be killed: more than a session, so that each of its steps is hit

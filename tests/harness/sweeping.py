@@ -70,7 +70,7 @@ class Judge:
         return Answer(json.dumps(said), self.usage)
 
 
-def sweep_of(store=None, preset: str | None = None, **flags: Any) -> Sweep:
+def sweep_of(store=None, preset: str = "paid", **flags: Any) -> Sweep:
     """A sweep over a store (in memory if none is given)."""
     config = load(None, {}, flags, preset)
     return Sweep(config, MemoryStore() if store is None else store)

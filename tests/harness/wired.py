@@ -179,7 +179,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def live(
     routes: Any,
     *,
-    preset: str | None = None,
+    preset: str = "paid",
     store: Any = None,
     up: FakeUpstream | None = None,
     flags: dict[str, Any] | None = None,

@@ -19,8 +19,26 @@ SHARED = {
     "payload_ttl_h": 168,
     "store_max_mb": 2048,
     "spare_breakpoint": True,
+    "quiet_requests": 40,
+    "run_log_requests": 10,
+    "protected_tools": (),
+    "protected_paths": (),
 }
 PRESET_TABLE = {
+    "quiet": {
+        "ask": "off",
+        "apply": "free",
+        "judge": "quiet",
+        "min_tokens": 100,
+        "min_inventory": 1,
+        "ask_cap": 12,
+        "select": "oldest",
+        "keep_newest": 0,
+        "pings": 0,
+        "rescue": True,
+        "evidence": True,
+        "head_line": False,
+    },
     "paid": {
         "ask": "idle",
         "apply": "paid",
@@ -32,6 +50,7 @@ PRESET_TABLE = {
         "keep_newest": 0,
         "pings": 0,
         "rescue": True,
+        "evidence": True,
         "head_line": False,
     },
     "cold": {
@@ -45,6 +64,7 @@ PRESET_TABLE = {
         "keep_newest": 10,
         "pings": 1,
         "rescue": False,
+        "evidence": True,
         "head_line": False,
     },
     "classic": {
@@ -58,6 +78,7 @@ PRESET_TABLE = {
         "keep_newest": 0,
         "pings": 0,
         "rescue": False,
+        "evidence": False,
         "head_line": True,
     },
 }
@@ -80,13 +101,14 @@ NUMBERS = [key for key in KEYS if key.unit]
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_is_what_the_published_table_says(preset: str) -> None:
-    """All 20 keys of each preset, spelt out a second time."""
+    """All keys of each preset, spelt out a second time."""
     assert load(preset=preset).to_dict() == PRESET_TABLE[preset] | SHARED
 
 
-def test_paid_is_the_default() -> None:
-    """No file, no flag: the preset `paid`, which is also what the bare class holds."""
-    assert load() == Config() == load(preset="paid")
+def test_quiet_is_the_default() -> None:
+    """No file, no flag: the preset `quiet`, which is also what the bare class holds, and which makes no call."""
+    assert load() == Config() == load(preset="quiet")
+    assert Config().ask == "off" and Config().judge != "model" and Config().pings == 0
 
 
 def test_flags_win_over_environment_over_file_over_preset() -> None:
@@ -103,11 +125,11 @@ def test_flags_win_over_environment_over_file_over_preset() -> None:
         ("classic", {"CG_SWEEP_PRESET": "cold"}, "[sweep]\npreset = 'cold'", "classic"),
         (None, {"CG_SWEEP_PRESET": "cold"}, "[sweep]\npreset = 'classic'", "cold"),
         (None, {}, "[sweep]\npreset = 'classic'", "classic"),
-        (None, {}, "", "paid"),
+        (None, {}, "", "quiet"),
     ],
 )
 def test_the_preset_is_chosen_by_the_same_precedence(preset: str, env: dict, text: str, judge: str) -> None:
-    """Named by flag, else environment, else file, else `paid`."""
+    """Named by flag, else environment, else file, else `quiet`."""
     assert load(text, env, preset=preset) == load(preset=judge)
 
 
@@ -158,7 +180,7 @@ def test_a_word_is_one_of_its_choices(key) -> None:
             load(flags={key.name: value})
 
 
-@pytest.mark.parametrize("key", [k for k in KEYS if not k.unit and not k.choices], ids=lambda key: key.name)
+@pytest.mark.parametrize("key", [k for k in KEYS if not (k.unit or k.choices or k.is_list)], ids=lambda key: key.name)
 def test_a_switch_is_true_or_false(key) -> None:
     """Numbers and words are no switches, in the file or in the environment."""
     assert getattr(load(f"[sweep]\n{key.name} = true"), key.name) is True
@@ -167,6 +189,17 @@ def test_a_switch_is_true_or_false(key) -> None:
             load(f"[sweep]\n{key.name} = {text}")
     with pytest.raises(ConfigError, match="true or false"):
         load(env={f"CG_SWEEP_{key.name.upper()}": "yes please"})
+
+
+@pytest.mark.parametrize("name", ["protected_tools", "protected_paths"])
+def test_a_list_holds_names(name: str) -> None:
+    """In a variable they are separated by commas; anything else than a list of texts is refused."""
+    assert getattr(load(f"[sweep]\n{name} = ['Read', 'mcp__*']"), name) == ("Read", "mcp__*")
+    assert getattr(load(env={f"CG_SWEEP_{name.upper()}": "Read, mcp__*,"}), name) == ("Read", "mcp__*")
+    assert getattr(load(env={f"CG_SWEEP_{name.upper()}": ""}), name) == ()
+    for text in ("'Read'", "[1]", "['']", "true", "3", "[['Read']]"):
+        with pytest.raises(ConfigError, match=f"{name} is .* a list of names or globs"):
+            load(f"[sweep]\n{name} = {text}")
 
 
 @pytest.mark.parametrize("name", OLDER)
@@ -201,8 +234,8 @@ def test_unknown_environment_variables_of_our_prefix_are_refused() -> None:
 
 @pytest.mark.parametrize("preset", ["", "Paid", "warm"])
 def test_an_unknown_preset_is_refused(preset: str) -> None:
-    """By name, with the three that exist; an empty name is none."""
-    with pytest.raises(ConfigError, match="paid, cold, classic"):
+    """By name, with the four that exist; an empty name is none."""
+    with pytest.raises(ConfigError, match="quiet, cold, paid, classic"):
         load(f"[sweep]\npreset = '{preset}'" if preset else "[sweep]\npreset = 1")
 
 
@@ -254,8 +287,9 @@ def test_the_reference_has_a_row_for_every_key() -> None:
         "meaning": "smallest output that is a candidate",
         "range": "1 to 1000000 tokens",
         "environment": "CG_SWEEP_MIN_TOKENS",
-        "paid": "500",
+        "quiet": "100",
         "cold": "250",
+        "paid": "500",
         "classic": "1000",
     }
     assert (rows["head_line"]["paid"], rows["head_line"]["classic"]) == ("false", "true")
@@ -273,5 +307,5 @@ def test_the_reference_has_a_row_for_every_key() -> None:
 )
 def test_settings_that_cancel_each_other_are_noted(flags: dict, part: str | None) -> None:
     """They are valid, and the user is told what they amount to."""
-    notes = load(flags=flags).notes
+    notes = load(flags=flags, preset="paid").notes
     assert (not notes) if part is None else (len(notes) == 1 and part in notes[0])

@@ -99,6 +99,13 @@ MOVED_BY: dict[str, list[str]] = {
         "events prefix_rewrite_repaid",
         "reasons not_repaid",
     ],
+    "tests/sweep/core/test_quiet_turns.py::test_no_model_is_asked_about_what_a_person_protects": [
+        "declines protected",
+    ],
+    "tests/sweep/core/test_quiet_turns.py::test_what_the_newest_user_text_names_stays_and_is_counted": [
+        "declines quiet_named_by_user",
+        "declines quiet_still_in_use",
+    ],
     "tests/sweep/core/test_policy.py::test_a_clients_own_tool_of_our_name_is_left_alone": [
         "reasons tool_name_taken",
     ],

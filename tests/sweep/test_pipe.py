@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from markers import find_markers
 from piped import START, Pipe, changed_texts, command
+from presets import paid
 from sweeping import encoded, history, output
 
 from cg.sweep.body.transcript import read
 from cg.sweep.cli import main, session_thread, settle_gap
-from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.effects import Answer
 from cg.sweep.ledger import Reason
@@ -35,7 +35,7 @@ def swept(pipe: Pipe, reply: str | None = DROPS) -> tuple[bytes, bytes, dict]:
 
 def test_a_run_reports_the_idle_ask_that_was_settled_before_it(tmp_path: Path) -> None:
     """The report's `ask` is the one the gap was used for, with its counts; the ledger has its row."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     _, _, report = swept(pipe)
     assert report["reason"] == "removed" and report["phase"] == "cold"
     assert report["ask"]["legs"] == ["prefix_ask"] and report["ask"]["offered"] == 12
@@ -48,7 +48,7 @@ def test_a_run_reports_the_idle_ask_that_was_settled_before_it(tmp_path: Path) -
 
 def test_the_report_has_the_documented_keys(tmp_path: Path) -> None:
     """And what was removed by call, block, key and bytes; the net of its savings is a number for a known price."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     body, out, report = swept(pipe)
     assert {"reason", "phase", "removed", "replayed", "ask", "events", "declines"} <= report.keys()
     gone = changed_texts(body, out)
@@ -62,7 +62,7 @@ def test_the_report_has_the_documented_keys(tmp_path: Path) -> None:
 
 def test_without_a_reply_nobody_is_asked_and_the_turn_says_so(tmp_path: Path) -> None:
     """The pipe never calls out."""
-    body, out, report = swept(Pipe(tmp_path), None)
+    body, out, report = swept(Pipe(tmp_path, preset="paid"), None)
     assert not changed_texts(body, out) and report["ask"] is None
     assert report["reason"] == "no_asker" and report["declines"]["sweep_no_asker"] == 1
 
@@ -79,7 +79,7 @@ def test_a_classic_run_without_a_reply_says_that_nobody_was_asked(tmp_path: Path
 @pytest.mark.parametrize(("idle", "asks"), [(239.0, False), (240.0, False), (241.0, True), (400.0, True)])
 def test_an_idle_ask_is_made_once_its_time_has_come(idle: float, asks: bool, tmp_path: Path) -> None:
     """It falls due at clock + ttl - window; a request that comes before finds no ask made."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     pipe.run(encoded(history(0)), START, DROPS)
     pipe.run(encoded(history(14)), START + 10, DROPS)
     _, report = pipe.run(encoded(history(14, last="And now?")), START + 10 + idle, DROPS)
@@ -88,7 +88,7 @@ def test_an_idle_ask_is_made_once_its_time_has_come(idle: float, asks: bool, tmp
 
 def test_expand_prints_the_exact_original(tmp_path: Path) -> None:
     """Bytes on stdout, exit 0, by the bare key or the marker as it stands in the body."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     _, _, report = swept(pipe)
     for n, removed in enumerate(report["removed"]):
         for key in (removed["key"], f"<<cg:{removed['key']}>>"):
@@ -98,7 +98,7 @@ def test_expand_prints_the_exact_original(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["0" * 16, "nonsense", "", "../../etc/passwd", "F" * 16, "1" * 17])
 def test_expand_of_an_id_that_never_was_exits_with_3_and_an_empty_stdout(key: str, tmp_path: Path, capsys) -> None:
     """The reason stands on stderr."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     swept(pipe)
     assert command("expand", key, *pipe.where()) == (3, b"")
     assert "no output has this id" in capsys.readouterr().err
@@ -106,7 +106,7 @@ def test_expand_of_an_id_that_never_was_exits_with_3_and_an_empty_stdout(key: st
 
 def test_expand_of_another_session_finds_nothing(tmp_path: Path) -> None:
     """A key is looked up in its own session alone."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     _, _, report = swept(pipe)
     other = ["--state", str(pipe.state), "--session", "other"]
     assert command("expand", report["removed"][0]["key"], *other) == (3, b"")
@@ -114,7 +114,7 @@ def test_expand_of_another_session_finds_nothing(tmp_path: Path) -> None:
 
 def test_an_expired_original_answers_with_the_call_that_made_it(tmp_path: Path, capsys) -> None:
     """Not with the bytes, and not as if it had never been."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     _, _, report = swept(pipe)
     from cg.sweep.store_sqlite import SqliteStore
 
@@ -127,7 +127,7 @@ def test_an_expired_original_answers_with_the_call_that_made_it(tmp_path: Path, 
 
 def test_what_was_expanded_by_hand_is_not_judged_again(tmp_path: Path) -> None:
     """A later read of the same text is no candidate."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     _, _, report = swept(pipe)
     command("expand", report["removed"][0]["key"], *pipe.where())
     _, later = pipe.run(encoded(history(16, outputs={15: output(0)})), START + 1010, DROPS)
@@ -138,7 +138,7 @@ def test_what_was_expanded_by_hand_is_not_judged_again(tmp_path: Path) -> None:
 
 def test_forget_erases_a_session_and_leaves_the_others(tmp_path: Path) -> None:
     """Nothing of it answers afterwards."""
-    one, two = Pipe(tmp_path, "one"), Pipe(tmp_path, "two")
+    one, two = Pipe(tmp_path, "one", preset="paid"), Pipe(tmp_path, "two", preset="paid")
     key = swept(one)[2]["removed"][0]["key"]
     assert swept(two)[2]["removed"][0]["key"] == key
     assert command("forget", "--state", str(one.state), "--session", "one") == (0, b"")
@@ -150,7 +150,7 @@ def test_forget_erases_a_session_and_leaves_the_others(tmp_path: Path) -> None:
 
 def test_a_state_is_private(tmp_path: Path) -> None:
     """Folder 0700, files 0600."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     swept(pipe)
     assert stat.S_IMODE(pipe.state.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(p.stat().st_mode) for p in pipe.state.parent.iterdir()} == {0o600}
@@ -180,7 +180,7 @@ def test_config_prints_what_is_in_force(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.parametrize("now", ["nan", "inf", "-inf", "-1", "1800000000000", "1e300"])
 def test_a_time_that_is_no_time_is_refused(now: str, tmp_path: Path, capsys) -> None:
     """Not one compares with anything; milliseconds would put every other session past its time, and erase it."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     assert command("run", f"--now={now}", *pipe.where(), stdin=encoded(history(1))) == (2, b"")
     assert f"now is {float(now)!r}; it must be 0 to 253402300799" in capsys.readouterr().err
 
@@ -210,14 +210,14 @@ class AskedMeanwhile:
 
 def test_a_gap_that_one_run_asks_about_is_asked_by_no_other_at_that_time(tmp_path: Path) -> None:
     """The other finds the gap claimed: it goes on without, and what the first was told stands for both."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     pipe.run(encoded(history(0)), START)
     pipe.run(encoded(history(14)), START + 10)
     body, thread, now = encoded(history(14, last="And now?")), session_thread("s"), START + 1000
     with SqliteStore(pipe.state) as store, SqliteStore(pipe.state) as second:
         other = AskedMeanwhile(lambda: None)
-        first = AskedMeanwhile(lambda: settle_gap(Sweep(Config(), second), body, thread, now, other))
-        settled = settle_gap(Sweep(Config(), store), body, thread, now, first)
+        first = AskedMeanwhile(lambda: settle_gap(Sweep(paid(), second), body, thread, now, other))
+        settled = settle_gap(Sweep(paid(), store), body, thread, now, first)
         assert settled is not None and settled.reason is Reason.JUDGED
         assert (first.asked, other.asked) == (1, 0)
         assert store.status()["asks"] == 1 and len(store.load(thread).pending) == 11
@@ -225,13 +225,13 @@ def test_a_gap_that_one_run_asks_about_is_asked_by_no_other_at_that_time(tmp_pat
 
 def test_a_request_that_came_during_an_ask_keeps_its_place(tmp_path: Path) -> None:
     """The ask's branch is the one before it: written over the newer one it would make the next request another line."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     pipe.run(encoded(history(0)), START)
     pipe.run(encoded(history(14)), START + 10)
     body, thread, now = encoded(history(14, last="And now?")), session_thread("s"), START + 1000
     with SqliteStore(pipe.state) as store, SqliteStore(pipe.state) as second:
-        first = AskedMeanwhile(lambda: Sweep(Config(), second).process(body, thread, now))
-        sweep = Sweep(Config(), store)
+        first = AskedMeanwhile(lambda: Sweep(paid(), second).process(body, thread, now))
+        sweep = Sweep(paid(), store)
         assert settle_gap(sweep, body, thread, now, first) is not None
         (branch,) = store.load(thread).branches
         assert branch.clock == now and len(store.load(thread).pending) == 11
@@ -261,12 +261,12 @@ sys.exit(code)
 
 def test_two_processes_on_one_state_ask_about_a_gap_once(tmp_path: Path) -> None:
     """Both see the ask due before either makes it: the ledger gets one row, and each body is answered."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     pipe.run(encoded(history(0)), START)
     pipe.run(encoded(history(14)), START + 10)
     reply = tmp_path / "reply"
     reply.write_text(DROPS)
-    options = ["run", "--now", repr(START + 1000), "--reply", str(reply), *pipe.where()]
+    options = ["run", "--now", repr(START + 1000), "--reply", str(reply), *pipe.where(), *pipe.options]
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", MEETING, str(tmp_path), name, other, *options],
@@ -289,14 +289,14 @@ def test_two_processes_on_one_state_ask_about_a_gap_once(tmp_path: Path) -> None
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"messages": 3}', encoded(history(2))[:-9]])
 def test_a_body_that_cannot_be_understood_leaves_as_it_came(body: bytes, tmp_path: Path) -> None:
     """Exit 0: what to do with it is the API's to say."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     out, report = pipe.run(body, START, DROPS)
     assert out == body and report["reason"] == "unreadable"
 
 
 def test_a_damaged_state_is_refused_and_nothing_is_printed(tmp_path: Path, capsys) -> None:
     """Exit 2 says so; a script sends its own body then."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     pipe.state.parent.mkdir(mode=0o700)
     pipe.state.write_bytes(b"this is no database" * 100)
     pipe.state.chmod(0o600)
@@ -306,7 +306,7 @@ def test_a_damaged_state_is_refused_and_nothing_is_printed(tmp_path: Path, capsy
 
 def test_a_retry_is_the_same_turn(tmp_path: Path) -> None:
     """The same body within ten minutes leaves as the same bytes, asks nobody and counts nothing twice."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     body, out, _ = swept(pipe)
     again, report = pipe.run(body, START + 1300, DROPS)
     assert again == out and report["reason"] == "retry" and report["ask"] is None and "savings" not in report
@@ -316,7 +316,7 @@ def test_a_retry_is_the_same_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize("report", ["missing/report.json", "."])
 def test_a_report_that_cannot_be_written_is_refused_in_words(report: str, tmp_path: Path, capsys) -> None:
     """Exit 2; the same body again leaves as if nothing had happened."""
-    pipe = Pipe(tmp_path)
+    pipe = Pipe(tmp_path, preset="paid")
     pipe.run(encoded(history(0)), START)
     where = ["--now", repr(START + 10), *pipe.where()]
     body = encoded(history(2))

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from presets import paid
 from sessions import LONG, Client, Replies, drops, history, opening, output, request, step
 
 from cg.sweep.config import Config, load
@@ -14,7 +15,7 @@ from cg.sweep.store_memory import MemoryStore
 from cg.sweep.values import Usage
 
 CLASSIC = load(preset="classic")
-BY_INDEX = Config(judge="index", ask="off", apply="free", min_tokens=100)
+BY_INDEX = paid(judge="index", ask="off", apply="free", min_tokens=100)
 
 
 def asked(reply: str, n: int = 12, **flags: Any) -> TurnReport:
@@ -115,7 +116,7 @@ def test_a_thread_whose_declaration_was_refused_is_left_alone() -> None:
 
 def gap_of_a_dear_ask() -> tuple[Client, Settled, bytes]:
     """A few small outputs in front of a long history, the gap behind it, and the request that ends the gap."""
-    client = Client(MemoryStore(), Config(min_inventory=1, min_tokens=1))
+    client = Client(MemoryStore(), paid(min_inventory=1, min_tokens=1))
     mark = {"type": "ephemeral", "ttl": "1h"}
     talk = [{"role": "assistant", "content": "x" * 2_400_000}]
     messages = opening() + step(0, output(0, 40)) + talk + opening("Go on.")
@@ -164,7 +165,7 @@ def test_the_index_keeps_what_was_used_much_and_lately_open_and_the_rest_closed(
     assert declines[Decline.INDEX_CLOSED] >= 1 and declines[Decline.INDEX_OPEN] >= 1
 
 
-PAID = Config(min_inventory=1)
+PAID = paid(min_inventory=1)
 MISSED = Usage(read=0, write_5m=9000, output=5)
 
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 import store_workers
+from presets import paid
 from state_server import StateServer, needs_server, state_server
 
-from cg.sweep.config import Config
 from cg.sweep.counters import Event
 from cg.sweep.ledger import AskLeg, Reason, TurnReport, ask_row
 from cg.sweep.open_store import open_store
@@ -694,7 +694,7 @@ def test_contents_are_packed_only_when_that_pays(store: RedisStore) -> None:
 
 def test_the_configuration_sets_the_limits(server: StateServer) -> None:
     """`store_max_mb` and `payload_ttl_h`, in their units."""
-    with open_store(server.url(), Config(store_max_mb=1, payload_ttl_h=2.0)) as store:
+    with open_store(server.url(), paid(store_max_mb=1, payload_ttl_h=2.0)) as store:
         assert len(store.put("t", [payload(1, 1024 * 1024)], 1.0)) == 1
         assert len(store.put("t", [payload(2, 1)], 1.0)) == 0
         store.sweep_ages(7200.0)
@@ -742,7 +742,7 @@ def test_the_command_looks_at_a_server_and_forgets_it(store: RedisStore, server:
 def test_a_pipe_on_a_server_asks_no_model(server: StateServer) -> None:
     """The body that an ask rides on is never there; what needs none works."""
     state = ("--state", server.url(), "--session", "s")
-    refused = sweep_command("run", *state, stdin=b"{}")
+    refused = sweep_command("run", *state, "--preset", "paid", stdin=b"{}")
     assert refused.returncode == 2 and b"no server keeps" in refused.stderr
     done = sweep_command("run", *state, "--preset", "cold", stdin=b"{}")
     assert (done.returncode, done.stdout) == (0, b"{}")

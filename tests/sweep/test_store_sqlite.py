@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from presets import paid
 from store_workers import look, work
 
 from cg.sweep.accounting.tally import Tally
-from cg.sweep.config import Config
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.storage.last_bodies import LATE_S
 from cg.sweep.storage.sqlite import schema
@@ -77,7 +77,7 @@ def test_everything_is_there_after_a_restart(path: Path) -> None:
 
 def test_the_configuration_sets_the_limits(path: Path) -> None:
     """`store_max_mb` and `payload_ttl_h`, in their units."""
-    with SqliteStore(path, Config(store_max_mb=1, payload_ttl_h=2.0)) as store:
+    with SqliteStore(path, paid(store_max_mb=1, payload_ttl_h=2.0)) as store:
         assert len(store.put("t", [payload(1, 1024 * 1024)], 1.0)) == 1
         assert len(store.put("t", [payload(2, 1)], 1.0)) == 0
         store.sweep_ages(7200.0)

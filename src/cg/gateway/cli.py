@@ -71,7 +71,7 @@ def _gateway_arguments(parser: argparse.ArgumentParser, *, listen: str, log: str
     parser.add_argument("--listen", metavar="HOST:PORT", help=f"default: {listen}")
     parser.add_argument("--upstream", metavar="URL", help=f"default: {upstream}https://api.anthropic.com")
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, tables [proxy] and [sweep]")
-    parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
+    parser.add_argument("--preset", metavar="NAME", help="quiet (default), cold, paid or classic")
     parser.add_argument(
         "--state",
         metavar="FILE|URL",

@@ -9,8 +9,8 @@ from cg.errors import CgError
 from cg.sweep.config import Config, load
 
 ASKING = ("paid", "classic")
-NAMES = ("none", "classic", "paid", "cold", "mask-all-but-k", "drop-all")
-DEFAULT = NAMES
+NAMES = ("none", "quiet", "cold", "paid", "classic", "mask-all-but-k", "drop-all")
+DEFAULT = ("none", "quiet", "cold", "paid")
 JUDGES = "recency, index, oracle, oracle:SPENT/LIVE (shares dropped, percent), replies"
 KEEP = 10  # newest outputs that a mask or recency keeps
 MASK_FLOOR_TOKENS = 500  # outputs below are not worth a marker
@@ -81,8 +81,8 @@ def parse(
 def _policy(base: str, judge: str, keep: int, replies: Path | None) -> Policy:
     if base == "none":
         return NONE
-    if base == "cold":
-        return Policy(base, load(preset="cold"))
+    if base in ("quiet", "cold"):
+        return Policy(base, load(preset=base))
     if base == "mask-all-but-k":
         return Policy(base, mask=Mask(keep))
     if base == "drop-all":

@@ -63,6 +63,13 @@ class BoundedCache(Generic[K, V]):
                 self._values[key] = changed = change(value)
                 self.size += self._size_of(changed) - self._size_of(value)
 
+    def take(self, key: K) -> V | None:
+        """The value of a key, which is kept no more; of several threads one gets it."""
+        with self._lock:
+            value = self._values.get(key)
+            self._drop(key)
+            return value
+
     def pop(self, key: K) -> None:
         """Drop a key's value, if there is one."""
         with self._lock:

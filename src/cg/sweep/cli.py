@@ -126,7 +126,7 @@ def _state_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML, table [sweep]")
-    parser.add_argument("--preset", metavar="NAME", help="paid, cold or classic")
+    parser.add_argument("--preset", metavar="NAME", help="quiet (default), cold, paid or classic")
 
 
 def _seconds(text: str) -> float:

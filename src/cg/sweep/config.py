@@ -8,22 +8,25 @@ from cg.key_table import ConfigError, Key, KeyTable, given, parsed, table
 
 __all__ = ["KEYS", "PRESETS", "Config", "ConfigError", "describe", "load", "preset_values"]
 
-PRESETS = ("paid", "cold", "classic")
+PRESETS = ("quiet", "cold", "paid", "classic")
+DEFAULT_PRESET = "quiet"  # makes no call of its own
 ENVIRONMENT_PREFIX = "CG_SWEEP_"
 NOT_KEYS = frozenset({"PRESET", "CONFIG", "STATE"})  # variables of the same prefix that other parts read
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is in force; the defaults are the preset `paid`. One field a key, as `describe` explains them."""
+    """What is in force; the defaults are the preset `quiet`. One field a key, as `describe` explains them."""
 
-    ask: Literal["idle", "on-request", "off"] = "idle"
-    apply: Literal["paid", "free", "at-once"] = "paid"
-    judge: Literal["model", "recency", "index"] = "model"
-    min_tokens: int = 500
-    min_inventory: int = 10
+    ask: Literal["idle", "on-request", "off"] = "off"
+    apply: Literal["paid", "free", "at-once"] = "free"
+    judge: Literal["quiet", "recency", "index", "model"] = "quiet"
+    min_tokens: int = 100
+    min_inventory: int = 1
     ask_cap: int = 12
     select: Literal["oldest", "largest"] = "oldest"
+    quiet_requests: int = 40
+    run_log_requests: int = 10
     keep_newest: int = 0
     pings: int = 0
     rescue: bool = True
@@ -36,7 +39,10 @@ class Config:
     payload_ttl_h: float = 168.0
     store_max_mb: int = 2048
     spare_breakpoint: bool = True
+    evidence: bool = True
     head_line: bool = False
+    protected_tools: tuple[str, ...] = ()
+    protected_paths: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All keys with their values, in the order of the reference."""
@@ -64,11 +70,13 @@ class Config:
 KEYS: tuple[Key, ...] = (
     Key("ask", "when the model is asked", choices=("idle", "on-request", "off")),
     Key("apply", "when what is spent is removed", choices=("paid", "free", "at-once")),
-    Key("judge", "who says what is spent", choices=("model", "recency", "index")),
+    Key("judge", "who says what is spent", choices=("quiet", "recency", "index", "model")),
     Key("min_tokens", "smallest output that is a candidate", "tokens", 1, 1_000_000),
     Key("min_inventory", "fewest candidates that are asked about together", "outputs", 1, 40),
     Key("ask_cap", "most candidates of one ask", "outputs", 1, 40),
     Key("select", "which candidates are asked about when there are more", choices=("oldest", "largest")),
+    Key("quiet_requests", "requests without use after which the rule quiet drops", "requests", 1, 10_000),
+    Key("run_log_requests", "the same for logs of what ran", "requests", 1, 10_000),
     Key("keep_newest", "newest candidates that recency keeps", "outputs", 0, 10_000),
     Key("pings", "reads that renew a five-minute entry while its client is idle", "pings", 0, 2),
     Key("rescue", "a judged output that anything newer refers to is kept after all"),
@@ -82,7 +90,10 @@ KEYS: tuple[Key, ...] = (
     Key("payload_ttl_h", "how long an original is kept after its last use", "hours", 1, 8760, is_whole=False),
     Key("store_max_mb", "most that originals may take on disk", "MB", 1, 1_048_576),
     Key("spare_breakpoint", "a free cache breakpoint is set before the first removed output"),
+    Key("evidence", "the ask shows the index's counters of each output"),
     Key("head_line", "the ask shows the first line of each output"),
+    Key("protected_tools", "tools whose outputs are never removed", is_list=True),
+    Key("protected_paths", "paths whose outputs are never removed", is_list=True),
 )
 _UNKNOWN = "unknown key {name!r}; known are {known}"
 _TABLE = KeyTable(
@@ -94,23 +105,18 @@ _TABLE = KeyTable(
 )
 
 _PRESET_VALUES: Mapping[str, Mapping[str, Any]] = {
-    "paid": {},
-    "cold": {
-        "ask": "off",
-        "apply": "free",
-        "judge": "recency",
-        "min_tokens": 250,
-        "min_inventory": 1,
-        "keep_newest": 10,
-        "pings": 1,
-        "rescue": False,
-    },
+    "quiet": {},
+    "cold": {"judge": "recency", "min_tokens": 250, "keep_newest": 10, "pings": 1, "rescue": False},
+    "paid": {"ask": "idle", "apply": "paid", "judge": "model", "min_tokens": 500, "min_inventory": 10},
     "classic": {
         "ask": "on-request",
         "apply": "at-once",
+        "judge": "model",
         "min_tokens": 1000,
+        "min_inventory": 10,
         "select": "largest",
         "rescue": False,
+        "evidence": False,
         "head_line": True,
     },
 }
@@ -148,7 +154,7 @@ def load(
 
     `text` is TOML with a table [sweep]; `other_tables` are left to other readers of the same file. `flags` whose value
     is None were not given. The preset is the one named by `preset`, CG_SWEEP_PRESET, or the file's `preset`, in this
-    order, else `paid`. Raises ConfigError.
+    order, else `quiet`. Raises ConfigError.
     """
     file = _file_values(text, other_tables) if text is not None else {}
     _refuse_older(file, "file")
@@ -161,17 +167,19 @@ def load(
     by_flag = given(flags)
     _refuse_older(by_flag, "flag")
     in_file = file.pop("preset", None)
-    chosen = preset or env.get(ENVIRONMENT_PREFIX + "PRESET") or in_file or "paid"
+    chosen = preset or env.get(ENVIRONMENT_PREFIX + "PRESET") or in_file or DEFAULT_PRESET
     values = dict(preset_values(chosen))
     values |= _TABLE.merged([("file", file), ("environment", environment), ("flag", by_flag)])
     return Config(**values)
 
 
-def preset_values(name: object) -> Mapping[str, Any]:
-    """What a preset sets apart from `paid`. Raises ConfigError for a name that is none."""
+def preset_values(name: object) -> dict[str, Any]:
+    """The keys in which presets differ, with the values of one of them. Raises ConfigError for a name that is none."""
     if not isinstance(name, str) or name not in _PRESET_VALUES:
         raise ConfigError(f"preset is {name!r}; it must be one of {', '.join(PRESETS)}")
-    return _PRESET_VALUES[name]
+    plain = Config()
+    differing = {key: getattr(plain, key) for values in _PRESET_VALUES.values() for key in values}
+    return {**differing, **_PRESET_VALUES[name]}
 
 
 def describe() -> Iterator[dict[str, str]]:
@@ -186,6 +194,8 @@ def describe() -> Iterator[dict[str, str]]:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -16,7 +16,7 @@ class Event(StrEnum):
     PREFIX_CACHE_READ_OK = "sweep_prefix_cache_read_ok"  # asks that read the prefix from the cache and wrote nothing
     FALLBACK_USED = "sweep_fallback_used"  # asks over samples of the outputs that were answered
     INVENTORY_OF_ONE = "sweep_inventory_of_one"  # asks about a single output, where so few are allowed
-    INVENTORY_THINNED = "sweep_inventory_thinned"  # a filter stands between candidates and inventory, where none may
+    INVENTORY_THINNED = "sweep_inventory_thinned"  # candidates lost between listing and ask, where none may be
     REAPPLIED = "reapplied_same_session"  # frozen removals replayed
     PREFIX_REWRITE_REPAID = "prefix_rewrite_repaid"  # warm turns whose removals pay for the rewrite
     NO_INDEX_RECORD = "evidence_no_index_record"  # outputs asked about of which the index knows nothing
@@ -40,6 +40,7 @@ class Decline(StrEnum):
 
     NOT_IN_WINDOW = "not_in_pre_expiry_window"  # turns outside the window in which `classic` asks
     EMPTY_OR_MARKER = "empty_or_marker_present"  # results that are empty, or hold a marker already
+    PROTECTED = "protected"  # outputs of `protected_tools` and `protected_paths`
     KEPT_VERBATIM = "kept_verbatim"  # expanded once, or a removal of it has ended: whole from then on
     JUDGED_ELSEWHERE = "sweep_judged_elsewhere"  # drops over a history that this one does not go on from: forgotten
     ALREADY_PENDING = "sweep_already_pending"  # judged spent before, waits for a request at which applying pays
@@ -78,6 +79,8 @@ class Decline(StrEnum):
     PREFIX_REWRITE_NOT_REPAID = "prefix_rewrite_not_repaid"  # turns whose drops wait: the rewrite costs more
     DROP_UNAFFORDABLE_PRUNED = "drop_unaffordable_pruned"  # drops that wait while others go
     NEWEST_KEPT = "recency_newest_kept"  # outputs that stay as the newest `keep_newest`
+    STILL_IN_USE = "quiet_still_in_use"  # outputs that something leaned on lately
+    NAMED_BY_USER = "quiet_named_by_user"  # spent outputs that the newest user text names
     INDEX_OPAQUE = "index_opaque"  # introduced nothing that could be recognised: no opinion
     INDEX_OPEN = "index_open"  # outputs that something later refers to
     INDEX_CLOSED = "index_closed"  # outputs whose tokens were used later, and not lately

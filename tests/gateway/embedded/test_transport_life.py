@@ -23,7 +23,7 @@ from cg.gateway.events import Timer
 from cg.gateway.transport import AsyncTransport, Transport
 from cg.sweep.config import ConfigError, load
 
-PAID = load(None, {}, {})
+PAID = load(preset="paid")
 COLD = load(None, {}, {"keep_newest": 2, "pings": 0}, "cold")
 TESTS = Path(__file__).parents[2]
 URL = "https://api.example.com/v1/messages"

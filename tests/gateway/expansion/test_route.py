@@ -6,12 +6,12 @@ import hashlib
 import pytest
 from event_recorder import EventRecorder
 from live import RawUpstream, ask, status
+from presets import paid
 
 from cg.gateway.events import Fault, Mode, Outcome
 from cg.gateway.exchange import Inbound
 from cg.gateway.expansion.route import ExpandRoute
 from cg.gateway.turns.thread_naming import ThreadNaming
-from cg.sweep.config import Config
 from cg.sweep.drivers import Sweep
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
@@ -27,7 +27,7 @@ def kept():
     naming, store, recorder = ThreadNaming(b"s" * 32, "https://up.example"), MemoryStore(), EventRecorder()
     identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
     store.put(naming.named(OWN), [Payload(identity, CONTENT, "Read", '{"file_path":"a"}')], 1000.0)
-    return ExpandRoute(Sweep(Config(), store), naming, recorder, lambda: 1000.0), identity.key, recorder
+    return ExpandRoute(Sweep(paid(), store), naming, recorder, lambda: 1000.0), identity.key, recorder
 
 
 def get(route, headers, query, method="GET"):
@@ -86,7 +86,7 @@ def test_a_session_of_the_metadata_is_named_in_the_query():
     own = [(b"x-api-key", b"k")]
     identity = Identity("toolu_1", 0, hashlib.sha256(CONTENT).hexdigest())
     store.put(naming.named(own, "session-7"), [Payload(identity, CONTENT, "Read", "{}")], 1000.0)
-    route = ExpandRoute(Sweep(Config(), store), naming, EventRecorder(), lambda: 1000.0)
+    route = ExpandRoute(Sweep(paid(), store), naming, EventRecorder(), lambda: 1000.0)
     assert get(route, own, b"session=session-7&id=" + identity.key.encode()).body == CONTENT
     assert get(route, own, b"session=session-8&id=" + identity.key.encode()).status == 404
 
@@ -99,7 +99,7 @@ def test_a_store_that_fails_is_a_clear_error():
             raise StoreError("locked")
 
     recorder = EventRecorder()
-    route = ExpandRoute(Sweep(Config(), Broken()), ThreadNaming(b"s" * 32, "u"), recorder, lambda: 1000.0)
+    route = ExpandRoute(Sweep(paid(), Broken()), ThreadNaming(b"s" * 32, "u"), recorder, lambda: 1000.0)
     assert get(route, OWN, b"id=0123456789abcdef").status == 503
     assert recorder.of(Fault) == [Fault.STORE]
 

@@ -1,6 +1,7 @@
 """What a turn is booked with: sizes before any filter, and savings of the body that was really sent."""
 
 import pytest
+from presets import paid
 from sessions import COLD_AFTER_S, MODEL, Client, Replies, drops, history, output, request, results
 
 from cg.sweep.body.marker import DECLARATION
@@ -15,7 +16,7 @@ from cg.sweep.prices import PriceTable
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.values import Phase, Thread
 
-COLD = Config(judge="recency", ask="off", apply="free")
+COLD = paid(judge="recency", ask="off", apply="free")
 
 
 def client(config: Config = COLD) -> Client:
@@ -58,7 +59,7 @@ def test_a_body_s_savings_are_its_own_bytes_at_the_rate_of_the_moment() -> None:
 
 def test_an_idle_ask_is_in_the_totals_as_it_is_in_its_row() -> None:
     """What a session saved, net, is what its bodies saved less what its asks cost, whoever paid when."""
-    one = Client(MemoryStore(), Config(min_inventory=1))
+    one = Client(MemoryStore(), paid(min_inventory=1))
     one.send(request(history(0)), 0.0)
     one.send(request(history(12)), 10.0)
     (branch,) = one.sweep.state("t").branches
@@ -88,9 +89,9 @@ def test_an_unknown_model_s_savings_are_unknown() -> None:
 def test_an_output_without_an_index_record_is_counted() -> None:
     """The ask shows "no index record" for it, never zeros; that it happens at all is a sign of two bodies mixed up."""
     transcript = read(request(history(3)))
-    inventory, _ = eligible(transcript, Thread(), Config(), 2.9)
+    inventory, _ = eligible(transcript, Thread(), paid(), 2.9)
     for index, expected in ((Index({}), 3), (build(transcript), 0)):
-        steps = adjudicate(transcript, transcript, inventory, index, Config())
+        steps = adjudicate(transcript, transcript, inventory, index, paid())
         ask = next(steps)
         with pytest.raises(StopIteration) as end:
             steps.send(Replies(drops(3)).ask(ask.body, ask.timeout_s))

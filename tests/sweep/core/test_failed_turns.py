@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from markers import find_markers
+from presets import paid
 from sessions import (
     COLD_AFTER_S,
     HOUR_MARK,
@@ -33,7 +34,7 @@ from cg.sweep.store import Limits
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.values import Identity, Payload, Phase, Removal, Usage
 
-COLD = Config(judge="recency", ask="off", apply="free")
+COLD = paid(judge="recency", ask="off", apply="free")
 CLASSIC = load(preset="classic")
 PRE_EXPIRY_S = 250.0
 
@@ -47,7 +48,7 @@ def client(config: Config = COLD, store: MemoryStore | None = None) -> Client:
 
 def test_u14_where_nothing_can_be_removed_no_tool_is_declared() -> None:
     """A model that is never asked judges nothing: the body is the client's own, byte for byte, in every turn."""
-    one = client(Config(judge="model", ask="off"))
+    one = client(paid(judge="model", ask="off"))
     for n, now in enumerate((0.0, 10.0, COLD_AFTER_S + 10.0)):
         body = request(opening() if n == 0 else history(12 * n))
         assert one.send(body, now) == body
@@ -94,7 +95,7 @@ def test_u38_our_tool_in_a_request_is_no_sign_of_a_removal() -> None:
 def test_u15_a_body_without_breakpoints_is_never_asked_about() -> None:
     """No mark, no prefix to read: an ask would pay all of it fresh, so none is due and none is made."""
     asker = Replies()
-    for config in (CLASSIC, Config()):
+    for config in (CLASSIC, paid()):
         one = client(config)
         one.send(request(opening(), mark=None), 0.0, asker)
         one.send(request(history(12), mark=None), PRE_EXPIRY_S, asker)
@@ -155,7 +156,7 @@ def test_d6_the_fallback_has_a_deadline_of_its_own() -> None:
         (CLASSIC, (request(history(3)), request(history(4)))),  # too few to ask about
         (CLASSIC, (request(history(12)), request(history(12) + step(90)))),  # nobody to ask
         (COLD, (request(history(2)), request(history(3)))),  # warm
-        (Config(), (request(history(12)), request(history(13)))),  # nothing judged
+        (paid(), (request(history(12)), request(history(13)))),  # nothing judged
     ],
 )
 def test_u17_a_declined_turn_is_the_client_s_body_and_books_no_saving(
@@ -292,7 +293,7 @@ def test_d15_another_configuration_replays_the_same_bytes() -> None:
     one = client()
     one.send(request(opening()), 0.0)
     first = results(one.send(request(history(2)), COLD_AFTER_S))
-    for config in (Config(), CLASSIC, Config(ask="off"), Config(judge="index", ask="off", min_tokens=100_000)):
+    for config in (paid(), CLASSIC, paid(ask="off"), paid(judge="index", ask="off", min_tokens=100_000)):
         later = client(config, one.store)
         contents = results(later.send(request(history(3)), COLD_AFTER_S + 10))
         assert {name: contents[name] for name in first} == first

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from presets import paid
 from sessions import COLD_AFTER_S, LONG, Client, history, opening, output, request, step
 
 from cg.sweep.body.transcript import Transcript, read
-from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import Reason, TurnReport
 from cg.sweep.store import Limits
@@ -23,7 +23,7 @@ def pending(judged: Transcript, output: int) -> Pending:
 def test_the_floor_is_not_asked_again_of_what_was_judged() -> None:
     """A ratio learnt between verdict and application makes outputs smaller in tokens; the verdict stands all the same."""
     store = MemoryStore()
-    client = Client(store, Config(rescue=False, min_tokens=LONG // 4))
+    client = Client(store, paid(rescue=False, min_tokens=LONG // 4))
     client.send(request(history(2)), 0.0)
     judged = read(request(history(2)))
     store.pend("t", [pending(judged, 0)])
@@ -37,7 +37,7 @@ def test_u20_a_replayed_removal_whose_original_was_let_go_puts_it_back() -> None
     """The client sends every original again, so the turn after a long pause makes each marker resolve once more."""
     limits = Limits(payload_ttl_s=3600.0)
     store = MemoryStore(limits)
-    client = Client(store, Config(judge="recency", ask="off", apply="free"))
+    client = Client(store, paid(judge="recency", ask="off", apply="free"))
     client.send(request(history(1)), 0.0)
     client.send(request(history(3)), COLD_AFTER_S)
     keys = [removed.key for removed in client.report.removed]
@@ -55,7 +55,7 @@ def test_u20_a_replayed_removal_whose_original_was_let_go_puts_it_back() -> None
 def warm_drops(*judged: int) -> TurnReport:
     """What a warm request does, in a history of twelve outputs, with these of them judged spent before."""
     store = MemoryStore()
-    client = Client(store, Config(rescue=False))
+    client = Client(store, paid(rescue=False))
     client.send(request(history(0)), 0.0)
     client.send(request(history(12)), 5.0)
     asked = read(request(history(12)))
@@ -78,7 +78,7 @@ def test_a_warm_turn_tells_how_its_sums_went() -> None:
 
 
 def test_a_cold_turn_weighs_nothing_and_says_nothing_of_it() -> None:
-    client = Client(MemoryStore(), Config(judge="recency", ask="off", apply="free", keep_newest=0))
+    client = Client(MemoryStore(), paid(judge="recency", ask="off", apply="free", keep_newest=0))
     client.send(request(history(3)), 0.0)
     client.send(request(history(4)), COLD_AFTER_S)
     assert client.report.reason is Reason.REMOVED
@@ -93,7 +93,7 @@ def test_a_cold_turn_weighs_nothing_and_says_nothing_of_it() -> None:
 
 def judged_and_left(later: list[dict[str, Any]]) -> Client:
     """Output 0 was judged spent over twelve; then this history comes, cold."""
-    client = Client(MemoryStore(), Config(rescue=False))
+    client = Client(MemoryStore(), paid(rescue=False))
     client.send(request(history(0)), 0.0)
     client.send(request(history(12)), 5.0)
     client.store.pend("t", [pending(read(request(history(12))), 0)])
@@ -123,7 +123,7 @@ def test_a_verdict_over_a_history_that_was_left_removes_nothing_and_is_forgotten
 
 def test_a_rule_removes_nothing_that_no_request_has_carried() -> None:
     """Fifteen results of parallel calls, approved long after: none of them has been read yet."""
-    client = Client(MemoryStore(), Config(judge="recency", ask="off", apply="free", keep_newest=2))
+    client = Client(MemoryStore(), paid(judge="recency", ask="off", apply="free", keep_newest=2))
     calls = [message for i in range(15) for message in step(i, output(i))]
     at_once = [
         {"role": role, "content": [block for m in calls if m["role"] == role for block in m["content"]]}

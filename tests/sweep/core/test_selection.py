@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from presets import paid
 from sessions import MODEL, Client, Replies, drops, history, opening, output, request, step
 
 from cg.sweep.body.transcript import read
-from cg.sweep.config import Config
 from cg.sweep.core.idle_ask import due_at
 from cg.sweep.core.selection import paying
 from cg.sweep.judging.inventory import eligible
@@ -18,7 +18,7 @@ RATIO = 2.9
 
 def candidates(body: bytes):
     transcript = read(body)
-    found, _ = eligible(transcript, Thread(), Config(min_tokens=1), RATIO)
+    found, _ = eligible(transcript, Thread(), paid(min_tokens=1), RATIO)
     return transcript, found
 
 
@@ -28,22 +28,22 @@ def test_d16_a_small_drop_far_back_does_not_veto_a_large_one_near_the_end() -> N
     between = [message for n in range(1, 8) for message in step(n, output(n, 40_000))]
     transcript, found = candidates(request(opening() + small + between + step(8, output(8, 60_000))))
     early, late = found[0], found[-1]
-    chosen = paying([early, late], transcript, Phase.WARM, RATIO, Config())
+    chosen = paying([early, late], transcript, Phase.WARM, RATIO, paid())
     assert [one.text.tool_use_id for one in chosen] == ["toolu_8"]
-    assert paying([early], transcript, Phase.WARM, RATIO, Config()) == ()
+    assert paying([early], transcript, Phase.WARM, RATIO, paid()) == ()
 
 
 def test_what_is_lost_anyway_is_removed_whole_and_an_unknown_phase_removes_nothing() -> None:
     """At a cold request even a drop that could never repay a rewrite goes; doubt about the prefix waits."""
     transcript, found = candidates(request(history(3)))
-    assert paying(found, transcript, Phase.COLD, RATIO, Config()) == found
-    assert paying(found, transcript, Phase.UNKNOWN, RATIO, Config()) == ()
+    assert paying(found, transcript, Phase.COLD, RATIO, paid()) == found
+    assert paying(found, transcript, Phase.UNKNOWN, RATIO, paid()) == ()
 
 
 def test_u31_a_gap_is_asked_once_and_a_busy_session_never() -> None:
     """A keep binds nothing and so costs one ask in each gap that reaches the window, at the most; seven requests in a
     row leave no such gap."""
-    client = Client(MemoryStore(), Config(min_inventory=5))
+    client = Client(MemoryStore(), paid(min_inventory=5))
     asker = Replies(drops(0), drops(0))
     client.send(request(opening()), 0.0)
     for n in range(7):
@@ -58,7 +58,7 @@ def test_u31_a_gap_is_asked_once_and_a_busy_session_never() -> None:
 
 def test_u35_a_branch_whose_last_body_is_not_kept_asks_nothing() -> None:
     """A body past the limit leaves no stale one behind: the next gap has no prefix to ask over."""
-    client = Client(MemoryStore(), Config(min_inventory=1))
+    client = Client(MemoryStore(), paid(min_inventory=1))
     asker = Replies(drops(0))
     client.send(request(history(20)), 0.0)
     client.send(request(history(20) + step(90, output(90, 5 * 2**20))), 10.0)
@@ -69,7 +69,7 @@ def test_u35_a_branch_whose_last_body_is_not_kept_asks_nothing() -> None:
 
 def test_u27_an_ask_that_costs_more_than_it_can_bring_is_not_made() -> None:
     """A few small outputs in front of a long history: the prefix that an ask reads is worth more than all of them."""
-    client = Client(MemoryStore(), Config(min_inventory=1, min_tokens=1))
+    client = Client(MemoryStore(), paid(min_inventory=1, min_tokens=1))
     asker = Replies(drops(0))
     talk = [{"role": "assistant", "content": "x" * 3_000_000}]
     client.send(
@@ -84,14 +84,14 @@ def test_u27_an_ask_that_costs_more_than_it_can_bring_is_not_made() -> None:
 def test_a_branch_without_a_lifetime_is_never_due() -> None:
     """Unknown never fires."""
     branch = Branch("b", b"", b"", b"", 0.0, 300)
-    core = Client(MemoryStore(), Config()).sweep.core
+    core = Client(MemoryStore(), paid()).sweep.core
     assert due_at(core, branch) == 240.0
     assert due_at(core, replace(branch, ttl_s=None)) is None
 
 
 def asked_in_two_gaps(output_tokens: int, model_between: str = MODEL) -> tuple[Reason, Reason]:
     """How two gaps of one thread end, whose first ask was answered with so many tokens of output."""
-    client = Client(MemoryStore(), Config())
+    client = Client(MemoryStore(), paid())
     usage = Usage(read=20_000, output=output_tokens)
     ended = []
     for n, model in enumerate((MODEL, model_between)):

@@ -5,8 +5,8 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from presets import paid
 
-from cg.sweep.config import Config
 from cg.sweep.history.phase import phase, phase_of
 from cg.sweep.values import Branch, Phase
 
@@ -92,7 +92,7 @@ def test_a_first_request_is_unknown() -> None:
 def test_the_margins_are_the_configuration_s() -> None:
     """`phase_of` hands them on."""
     branch = Branch("b", b"", b"", b"", CLOCK, 300)
-    config = Config(window_s=100.0, cold_margin_s=5.0)
+    config = paid(window_s=100.0, cold_margin_s=5.0)
     found = [
         phase_of(now=CLOCK + idle, branch=branch, ttl_s=300, broken=False, uncached=False, config=config)
         for idle in (199, 200, 304, 305)

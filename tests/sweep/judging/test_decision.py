@@ -7,8 +7,8 @@ import pytest
 from conversations import call, result, transcript, user
 from hypothesis import given
 from hypothesis import strategies as st
+from presets import paid
 
-from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.judging import question as ask
 from cg.sweep.judging.coreference import Index, Record, Standing
@@ -21,9 +21,7 @@ from cg.verdicts import Counter as Told
 
 def inventory(n: int = 2):
     turns = [t for i in range(n) for t in (call(f"t{i}", path=f"{i}"), result(f"t{i}", f"text {i}"))]
-    return eligible(transcript(user("the release notes are still owed"), *turns), Thread(), Config(min_tokens=0), 2.0)[
-        0
-    ]
+    return eligible(transcript(user("the release notes are still owed"), *turns), Thread(), paid(min_tokens=0), 2.0)[0]
 
 
 def said(i, action, verdict="drop", needed_by="none", quote=None) -> Verdict:

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 from conversations import call, result, say, transcript, user
+from presets import paid
 
-from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.judging import coreference as index
 from cg.sweep.judging import free_judges as judge
@@ -20,7 +20,7 @@ def outputs(n: int):
 
 
 def candidates(read):
-    return eligible(read, Thread(), Config(min_tokens=0), 2.0)[0]
+    return eligible(read, Thread(), paid(min_tokens=0), 2.0)[0]
 
 
 @pytest.mark.parametrize(("n", "dropped"), [(0, 0), (9, 0), (10, 0), (11, 1), (30, 20)])

@@ -20,9 +20,11 @@ RATIO = 2.0  # bytes a token: easy to count with
 
 @dataclass(frozen=True)
 class Floors:
-    """The one setting that eligibility may look at; asking it for another fails the test."""
+    """The settings that eligibility may look at; asking it for another fails the test."""
 
     min_tokens: int = 0
+    protected_tools: tuple[str, ...] = ()
+    protected_paths: tuple[str, ...] = ()
 
 
 def outputs(*sizes: int):
@@ -161,11 +163,11 @@ def test_of_equal_sizes_the_older_is_chosen() -> None:
     assert choose(candidates, 2, "largest")[0] == candidates[:2]
 
 
-def test_u40_a_filter_before_the_inventory_shows() -> None:
-    """Twelve eligible and one listed: eleven thinned, and the cap never counts as that."""
-    candidates, _ = found(outputs(*[10] * 12))
-    made = assemble(candidates, listed=candidates[:1], cap=12, select="oldest", min_inventory=1)
-    assert made.events[Event.INVENTORY_THINNED] == 11 and made.events[Event.INVENTORY_OF_ONE] == 1
+def test_an_inventory_of_one_shows() -> None:
+    """It is asked about where one is enough, and counted: there is nothing to compare it with."""
+    candidates, _ = found(outputs(10))
+    made = assemble(candidates, cap=12, select="oldest", min_inventory=1)
+    assert made.is_enough and made.events[Event.INVENTORY_OF_ONE] == 1
 
 
 def test_an_inventory_below_the_minimum_is_counted_and_not_asked() -> None:

@@ -5,8 +5,8 @@ import re
 
 import pytest
 from conversations import call, result, say, transcript, user
+from presets import paid
 
-from cg.sweep.config import Config
 from cg.sweep.judging import coreference as index
 from cg.sweep.judging import question as ask
 from cg.sweep.judging.inventory import eligible
@@ -14,7 +14,7 @@ from cg.sweep.values import Thread
 
 
 def candidates(read):
-    return eligible(read, Thread(), Config(min_tokens=0), 2.0)[0]
+    return eligible(read, Thread(), paid(min_tokens=0), 2.0)[0]
 
 
 READ = transcript(user("do it"), call("t0", path="a.py"), result("t0", "SECRET body"), say("done"))

@@ -12,6 +12,7 @@ class Tally:
 
     events: Counter[Event] = field(default_factory=Counter)
     declines: Counter[Decline] = field(default_factory=Counter)
+    listed: int = 0  # outputs that the last listing of candidates gave
 
     def event(self, name: Event, n: int = 1) -> None:
         if n:

@@ -12,8 +12,8 @@ from cg.sweep.counters import Decline
 from cg.sweep.economics import ReplyLength, ask_cost, ask_worth, verdict_tokens
 from cg.sweep.effects import Steps
 from cg.sweep.judging.adjudication import Asked, adjudicate
-from cg.sweep.judging.free_judges import by_index, recency
-from cg.sweep.judging.inventory import Candidate
+from cg.sweep.judging.free_judges import by_index, by_quiet, recency
+from cg.sweep.judging.inventory import Candidate, note_thinned
 from cg.sweep.ledger import AskRow, Reason
 from cg.sweep.values import DIGEST_BYTES, Branch, Pending, Thread
 
@@ -61,6 +61,7 @@ def settle(
     if thread.paid_misses >= MISSES_TO_LATCH:
         return Settled(Reason.ASKING_LATCHED, tally=tally)
     inventory = core.inventory(core.eligible(sent, thread, tally), tally)
+    note_thinned(tally, inventory, core.config.ask_cap)
     if not inventory:
         return Settled(Reason.BELOW_INVENTORY, tally=tally)
     if not is_worth_asking(core, sent, inventory, branch, thread, booked):
@@ -114,6 +115,9 @@ def _removable(core: Core, sent: Transcript, thread: Thread) -> float:
     found = core.eligible(sent, thread, Tally(), is_to_be_shown=False)
     if config.judge == "recency":
         return sum(one.tokens for one in recency(found, config.keep_newest).drops)
+    if config.judge == "quiet":
+        with core.quiet.reading(sent) as quiet:
+            return sum(one.tokens for one in by_quiet(found, quiet, config).drops)
     return sum(
         one.tokens for one in by_index(found, core.sent_index(sent, min_later_turns=config.min_later_turns)).drops
     )

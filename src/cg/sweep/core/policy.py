@@ -25,8 +25,9 @@ from cg.sweep.history.branches import Continuation, Place, advanced, place
 from cg.sweep.history.phase import phase_of
 from cg.sweep.judging.adjudication import Asked, adjudicate
 from cg.sweep.judging.coreference import Build, build
-from cg.sweep.judging.free_judges import by_index, of_what_was_read, recency
-from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, eligible
+from cg.sweep.judging.free_judges import by_index, by_quiet, of_what_was_read, recency
+from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, eligible, note_thinned
+from cg.sweep.judging.quiet import QuietCache
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import PREFIX_LOST, Branch, Ending, Identity, Phase, Removal, Thread
@@ -73,9 +74,17 @@ def untouched(transcript: Transcript, reason: Reason) -> RequestPlan:
 class Core:
     """The rules of one configuration; holds no state of any thread."""
 
-    def __init__(self, config: Config, prices: PriceTable, *, index: Build = build, sent_index: Build = build) -> None:
+    def __init__(
+        self,
+        config: Config,
+        prices: PriceTable,
+        *,
+        index: Build = build,
+        sent_index: Build = build,
+    ) -> None:
         self.config = config
         self.prices = prices
+        self.quiet = QuietCache()
         self.index, self.sent_index = index, sent_index  # of what clients send, and of what has left
 
     def turn(
@@ -251,6 +260,9 @@ class Core:
         if config.judge != "model":
             if config.judge == "recency":
                 judged = recency(candidates, config.keep_newest)
+            elif config.judge == "quiet":
+                with self.quiet.reading(work.transcript) as quiet:
+                    judged = by_quiet(candidates, quiet, config)
             else:
                 judged = by_index(candidates, self.index(work.transcript, min_later_turns=config.min_later_turns))
             judged = of_what_was_read(judged, answered_messages(work.transcript))
@@ -283,7 +295,9 @@ class Core:
         answered = answered_messages(work.transcript)
         offered = [c for c in candidates if c.text.message < answered and (known is None or c.text.identity in known)]
         work.tally.decline(Decline.CANDIDATE_UNSEEN, len(candidates) - len(offered))
+        work.tally.listed -= len(candidates) - len(offered)
         inventory = self.inventory(offered, work.tally)
+        note_thinned(work.tally, inventory, self.config.ask_cap)
         if not inventory:
             return Reason.BELOW_INVENTORY
         work.asked = yield from adjudicate(seen, work.transcript, inventory, self.index(work.transcript), self.config)
@@ -308,6 +322,7 @@ class Core:
         leaned = set(recovery.leaned_on(transcript)) if found else set()
         free = tuple(c for c in found if c.text.identity not in leaned)
         tally.decline(Decline.KEPT_VERBATIM, len(found) - len(free))
+        tally.listed = len(free)
         return free
 
     def inventory(self, candidates: Sequence[Candidate], tally: Tally) -> tuple[Candidate, ...]:

@@ -60,7 +60,8 @@ def adjudicate(
     if sent is None:
         tally.decline(Decline.NO_PREFIX)
     else:
-        body = ask_body(sent, question(inventory, index=index, head_line=config.head_line))
+        shown = index if config.evidence else None
+        body = ask_body(sent, question(inventory, index=shown, head_line=config.head_line))
         answer: Answer | Failure = yield Ask(body, config.ask_timeout_s)
         if isinstance(answer, Failure) and not answer.asker:
             tally.decline(Decline.NO_ASKER)
@@ -112,7 +113,9 @@ def _fall_back(
     if config.block_fallback:
         tally.decline(Decline.FALLBACK_BLOCKED)
         return None
-    answer: Answer | Failure = yield Ask(fallback_body(current, inventory, index), config.fallback_timeout_s)
+    answer: Answer | Failure = yield Ask(
+        fallback_body(current, inventory, index if config.evidence else None), config.fallback_timeout_s
+    )
     if isinstance(answer, Failure):
         if answer.asker:
             legs.append(_leg(FALLBACK, answer))
@@ -123,7 +126,7 @@ def _fall_back(
     return answer.text
 
 
-def fallback_body(current: Transcript, inventory: Sequence[Candidate], index: Index) -> bytes:
+def fallback_body(current: Transcript, inventory: Sequence[Candidate], index: Index | None) -> bytes:
     """A request of its own to the same model, with the beginning of each output in place of the conversation."""
     samples = [sample(candidate.text.content) for candidate in inventory]
     prompt = fallback_question(inventory, intent(current), samples, index=index)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.judging.coreference import Index, Standing
 from cg.sweep.judging.decision import Judged
 from cg.sweep.judging.inventory import Candidate
+from cg.sweep.judging.quiet import Quiet, spent
 
 OF_A_STANDING = {
     Standing.OPAQUE: Decline.INDEX_OPAQUE,
@@ -35,6 +37,21 @@ def by_index(candidates: Sequence[Candidate], index: Index) -> Judged:
             drops.append(candidate)
         else:
             declines[OF_A_STANDING[record.standing]] += 1
+    return judged(tuple(drops), declines)
+
+
+def by_quiet(candidates: Sequence[Candidate], quiet: Quiet, config: Config) -> Judged:
+    """The candidates that nothing leans on any more, but for those that the newest user text names (`rescue`)."""
+    drops = []
+    declines: Counter[Decline] = Counter()
+    for candidate in candidates:
+        identity = candidate.text.identity
+        if not spent(quiet, identity, config.quiet_requests, config.run_log_requests):
+            declines[Decline.STILL_IN_USE] += 1
+        elif config.rescue and quiet.is_named(identity):
+            declines[Decline.NAMED_BY_USER] += 1
+        else:
+            drops.append(candidate)
     return judged(tuple(drops), declines)
 
 

@@ -3,9 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Literal
 
+from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, strings
 from cg.sweep.config import Config
@@ -17,12 +19,9 @@ CUT = 90  # characters of an argument or a first line that a line shows: enough 
 NAME_CUT = 64  # characters of a tool's name or an id, the API's own limit
 
 # The arguments that tell one call of a tool from another, best first; tools that have none of them show their first string.
+PATHS = ("file_path", "notebook_path", "path", "filename", "file")
 TELLING = (
-    "file_path",
-    "notebook_path",
-    "path",
-    "filename",
-    "file",
+    *PATHS,
     "command",
     "cmd",
     "query",
@@ -106,6 +105,23 @@ def refusal(text: ToolText, tool: str, thread: Thread) -> Decline | None:
     return Decline.ALREADY_PENDING if identity in thread.pending else None
 
 
+def is_protected(call: ToolUse | None, config: Config) -> bool:
+    """Whether a person has said that what a call brought is never removed: by the tool's name, or by a path it names."""
+    if call is None or not (config.protected_tools or config.protected_paths):
+        return False
+    if any(fnmatchcase(call.name, glob) for glob in config.protected_tools):
+        return True
+    value = decoded_arguments(call.arguments) if config.protected_paths else None
+    named = [value[name] for name in PATHS if isinstance(value.get(name), str)] if isinstance(value, dict) else []
+    return any(_is_under(path, glob) for path in named for glob in config.protected_paths)
+
+
+def _is_under(path: str, glob: str) -> bool:
+    """Whether a path is the named one, stands in that folder, or fits the glob, from the root or from any folder on."""
+    glob = glob.rstrip("/")
+    return any(fnmatchcase(path, one) for one in (glob, f"{glob}/*", f"*/{glob}", f"*/{glob}/*"))
+
+
 def answered_messages(transcript: Transcript) -> int:
     """How many messages, from the first on, some answer stands behind: what comes after them nobody has read yet."""
     return max((i + 1 for i, role in enumerate(transcript.roles) if role == "assistant"), default=0)
@@ -135,6 +151,8 @@ def eligible(
         call: ToolUse | None = transcript.tool_uses.get(text.tool_use_id)
         tool = call.name if call else ""
         reason = refusal(text, tool, thread)
+        if reason is None and is_protected(call, config):
+            reason = Decline.PROTECTED
         tokens = text.size_bytes / bytes_per_token
         if reason is None and text.identity in thread.removals:
             continue
@@ -174,25 +192,24 @@ def assemble(
     cap: int,
     select: Literal["oldest", "largest"],
     min_inventory: int,
-    listed: Sequence[Candidate] | None = None,
 ) -> Inventory:
-    """The inventory of one ask and its counts.
-
-    `listed` is what stands before the cap, if anything came between it and what was found; the difference is a
-    tripwire, as a filter there starves the ask without a trace.
-    """
-    before_cap = found if listed is None else listed
-    offered, over_cap = choose(before_cap, cap, select)
+    """The inventory of one ask and its counts."""
+    offered, over_cap = choose(found, cap, select)
     events: Counter[Event] = Counter()
     declines: Counter[Decline] = Counter()
     events[Event.OFFERED] = len(offered)
-    events[Event.INVENTORY_THINNED] = len(found) - len(before_cap)
     events[Event.INVENTORY_OF_ONE] = int(len(offered) == 1 >= min_inventory)
     declines[Decline.OVER_ASK_CAP] = over_cap
     is_enough = len(offered) >= max(1, min_inventory)
     if not is_enough:
         declines[Decline.INVENTORY_BELOW_MIN] = len(offered)
     return Inventory(offered, +events, +declines, is_enough)
+
+
+def note_thinned(tally: Tally, asked: Sequence[Candidate], cap: int) -> None:
+    """Count what was lost between the listing and the ask, wherever that happened: such a filter starves asks unseen."""
+    left = len(asked) or tally.declines[Decline.INVENTORY_BELOW_MIN]
+    tally.event(Event.INVENTORY_THINNED, max(0, min(cap, tally.listed) - left))
 
 
 def evidence(record: Record | None, later_turns: int) -> str:

@@ -1,0 +1,225 @@
+"""The rule `quiet`: which outputs nothing leans on any more, as far as the body itself shows.
+
+An output *carries* a line or an identifier (`cg.reuse.items`) last while no newer output, user text or answer holds it.
+It is spent when all that it held has been said again by something newer (superseded), or when it has been quiet for a
+number of requests: none passed in which it arrived, an answer used what it carried last, or a call read or wrote its
+path. Requests are counted as answers in the body, so that the same body gives the same result, whatever was sent before.
+
+Figures: docs/studies/policies.md.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from cg.reuse import items
+from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, read, strings
+from cg.sweep.bounded_cache import BoundedCache
+from cg.sweep.judging.coreference import decoded_arguments
+from cg.sweep.judging.inventory import PATHS
+from cg.sweep.judging.run_logs import is_run_log
+from cg.sweep.values import DIGEST_BYTES, Identity
+
+MOST_CARRIERS = 3  # an item in more outputs than this tells them apart no more
+FEW_IDENTIFIERS = 2  # fewer than this are chance
+FILE_TOOLS = ("read", "edit", "write", "view", "str_replace", "create", "patch", "notebook")  # beginnings of names
+COMMANDS = ("command", "cmd")
+CACHED_BYTES = 16 * 1024 * 1024  # of conversations that are kept read: about 50 MB
+
+Item = tuple[bool, str]  # (is a line, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What a call is about."""
+
+    tool: str = ""
+    path: str | None = None
+    command: str | None = None
+
+
+@dataclass(slots=True)
+class _Output:
+    """One output and what of it is still carried last."""
+
+    held: frozenset[Item]
+    call: _Call
+    is_error: bool
+    moved_at: int  # answers in the body when it arrived or something it carried last was used
+    lines: int = 0  # that it carries last
+    rare_lines: int = 0  # of them, those in at most MOST_CARRIERS outputs
+    rare_identifiers: int = 0
+
+
+@dataclass(slots=True)
+class Quiet:
+    """What one conversation has said, message by message."""
+
+    size_bytes: int = 0  # of the bodies' messages that were read; what is kept of them takes about three times that
+    _chain: bytes = b""
+    _answers: int = 0
+    _carrier: dict[Item, int | None] = field(
+        default_factory=dict
+    )  # item -> the output that holds it last; None: a text
+    _carriers: Counter[Item] = field(default_factory=Counter)  # item -> outputs that have held it
+    _outputs: list[_Output] = field(default_factory=list)
+    _number: dict[Identity, int] = field(default_factory=dict)  # of two outputs with one identity the later counts
+    _calls: dict[str, _Call] = field(default_factory=dict)  # by id
+    _touched: dict[str, int] = field(default_factory=dict)  # path -> answers when a call last read or wrote it
+    _newest_text: frozenset[Item] = frozenset()
+    _newest_words: str = ""
+
+    def read(self, transcript: Transcript) -> "Quiet":
+        """Take in what a body adds to the last one, which it must go on from; returns itself."""
+        assert transcript.chain.startswith(self._chain)
+        for message in range(len(self._chain) // DIGEST_BYTES, transcript.n_messages):
+            self._take(transcript, message)
+        self._chain = transcript.chain
+        return self
+
+    def is_before(self, transcript: Transcript) -> bool:
+        """Whether a body goes on from what was read."""
+        return transcript.chain.startswith(self._chain)
+
+    def is_superseded(self, identity: Identity) -> bool:
+        """Whether something newer has said all that an output held; never for one that held nothing recognisable."""
+        number = self._number[identity]
+        output = self._outputs[number]
+        if output.rare_lines or output.rare_identifiers >= FEW_IDENTIFIERS:
+            return False
+        if any(self._carriers[item] <= MOST_CARRIERS for item in output.held):
+            return any(self._carrier[item] != number for item in output.held)
+        # All of it stands in many outputs: the newest of several copies must not go with the others.
+        return not output.lines and any(is_line for is_line, _ in output.held)
+
+    def quiet_for(self, identity: Identity, *, is_path_counted: bool = True) -> int:
+        """Requests since an output arrived, was used, or, if that counts, its path was read or written."""
+        output = self._outputs[self._number[identity]]
+        path = output.call.path if is_path_counted else None
+        touched = self._touched.get(path, 0) if path else 0
+        return self._answers - max(output.moved_at, touched)
+
+    def is_run_log(self, identity: Identity) -> bool:
+        """Whether an output says only how a run went, or that a call failed."""
+        output = self._outputs[self._number[identity]]
+        return output.is_error or is_run_log(output.call.tool, output.call.command)
+
+    def is_named(self, identity: Identity) -> bool:
+        """Whether the newest user text names an output: its file, a line of it, or two of its identifiers."""
+        output = self._outputs[self._number[identity]]
+        common = output.held & self._newest_text
+        if any(is_line for is_line, _ in common) or len(common) >= FEW_IDENTIFIERS:
+            return True
+        return output.call.path is not None and _names_file(self._newest_words, output.call.path)
+
+    # -- one message -------------------------------------------------------------------------------------------------
+
+    def _take(self, transcript: Transcript, message: int) -> None:
+        start, end = transcript.span(message)
+        self.size_bytes += end - start
+        alone = read(b'{"messages":[%b]}' % transcript.body[start:end])
+        for text in alone.tool_texts:
+            self._bring(text)
+        said = [text for kind, _, text in alone.scan.pieces() if kind == "text"]
+        if transcript.roles[message] == "assistant":
+            self._answer(said, alone.tool_uses.values())
+        elif said:
+            self._newest_text, self._newest_words = _items(said), "\n".join(said)
+            for item in self._newest_text:
+                self._hand_over(item, None)
+
+    def _bring(self, text: ToolText) -> None:
+        output = _Output(_items([text.text]), self._calls.get(text.tool_use_id, _Call()), text.is_error, self._answers)
+        number = self._number[text.identity] = len(self._outputs)
+        self._outputs.append(output)
+        for item in output.held:
+            self._hand_over(item, number)
+            if self._carriers[item] <= MOST_CARRIERS:
+                output.rare_lines += item[0]
+                output.rare_identifiers += not item[0]
+            output.lines += item[0]
+
+    def _answer(self, said: Iterable[str], uses: Iterable[ToolUse]) -> None:
+        self._answers += 1
+        arguments = {use.id: decoded_arguments(use.arguments) for use in uses}
+        for item in _items([*said, *(text for value in arguments.values() for text in strings(value))]):
+            carrier = self._carrier.get(item)
+            if carrier is not None and self._carriers[item] <= MOST_CARRIERS:
+                self._outputs[carrier].moved_at = self._answers
+            self._hand_over(item, None)
+        for use in uses:
+            value = arguments[use.id]
+            call = self._calls[use.id] = _Call(use.name, _argument(value, PATHS), _argument(value, COMMANDS))
+            if call.path and call.tool.lower().startswith(FILE_TOOLS):
+                self._touched[call.path] = self._answers
+
+    def _hand_over(self, item: Item, carrier: int | None) -> None:
+        """An item is held last by an output, or by other text, and no more by whoever did before."""
+        before = self._carrier.get(item)
+        if before is not None:
+            output = self._outputs[before]
+            if self._carriers[item] <= MOST_CARRIERS:
+                output.rare_lines -= item[0]
+                output.rare_identifiers -= not item[0]
+            output.lines -= item[0]
+        self._carrier[item] = carrier
+        if carrier is not None:
+            self._carriers[item] += 1
+
+
+def _items(texts: Iterable[str]) -> frozenset[Item]:
+    """The lines and identifiers of some texts."""
+    held: set[Item] = set()
+    for text in texts:
+        lines, identifiers = items(text)
+        held.update((True, line) for line in lines)
+        held.update((False, identifier) for identifier in identifiers)
+    return frozenset(held)
+
+
+def _argument(arguments: Any, names: tuple[str, ...]) -> str | None:
+    if not isinstance(arguments, dict):
+        return None
+    return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+
+
+def _names_file(text: str, path: str) -> bool:
+    """Whether a text holds a path's last part as a word: people name a file by that, with any of its folders before it."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return re.search(r"\w", name) is not None and re.search(rf"(?<![\w.-]){re.escape(name)}(?!\w)", text) is not None
+
+
+class QuietCache:
+    """What was read of the conversations that were judged last, so that a body costs what it adds to one of them.
+
+    A conversation is known by its last digest. Whoever reads on from there takes it; another branch from the same
+    message reads from the start.
+    """
+
+    def __init__(self, capacity_bytes: int = CACHED_BYTES) -> None:
+        self._read: BoundedCache[bytes, Quiet] = BoundedCache(capacity_bytes, lambda quiet: quiet.size_bytes)
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    @contextmanager
+    def reading(self, transcript: Transcript) -> Iterator[Quiet]:
+        """What the body says; nobody else reads on from it meanwhile."""
+        chain = transcript.chain
+        ends = (chain[end - DIGEST_BYTES : end] for end in range(len(chain), 0, -DIGEST_BYTES))
+        found = (quiet for end in ends if end in self._read and (quiet := self._read.take(end)) is not None)
+        quiet = next((one for one in found if one.is_before(transcript)), None) or Quiet()
+        yield quiet.read(transcript)
+        self._read.put(chain[-DIGEST_BYTES:], quiet)
+
+
+def spent(quiet: Quiet, identity: Identity, quiet_requests: int, run_log_requests: int) -> bool:
+    """Whether an output is spent, by all but what the newest user text names."""
+    if quiet.is_superseded(identity):
+        return True
+    if quiet.quiet_for(identity) >= quiet_requests:
+        return True
+    return quiet.quiet_for(identity, is_path_counted=False) >= run_log_requests and quiet.is_run_log(identity)
