@@ -22,6 +22,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Of the examples that each test asks for: all with CG_LONG=1, a tenth on a sanitized build, otherwise a half.
+settings.register_profile("untimed", deadline=None)  # no test says how fast a machine is
+settings.load_profile("untimed")
+
 IS_LONG = os.environ.get("CG_LONG") == "1"
 DIVISOR = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "sanitize" else 1 if IS_LONG else 2
 
