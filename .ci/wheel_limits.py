@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 PAGE = "cg/gateway/telemetry/dashboard.html"  # every other page would be an annotated build
+SCRIPT = "cg/sweep/storage/redis/thread.lua"
 LIMIT_BYTES = 1_000_000  # a tool that starts in milliseconds should install in one second
 
 for name in sys.argv[1:]:
@@ -14,5 +15,6 @@ for name in sys.argv[1:]:
     assert "cg/py.typed" in members, f"{name}: not marked as typed"
     left = [m for m in members if m.endswith((".c", ".html", ".pyx", ".pxd", ".h")) and m != PAGE]
     assert PAGE in members, f"{name}: the gateway's page is missing"
+    assert SCRIPT in members, f"{name}: the script of the state server is missing"
     assert not left, f"{name}: build files inside: {left}"
     print(f"{name}: {size} bytes, {len(members)} files")

@@ -135,11 +135,6 @@ def payload_content(payload: Payload) -> bytes:
     return (b"z" if is_packed else b"-") + content
 
 
-def number_of(meta: bytes) -> int:
-    """Originals are numbered as they were stored."""
-    return int(meta.split(b" ", 1)[0])
-
-
 def as_payload(meta: bytes, stored: bytes | None) -> Payload | Expired:
     """An original; one whose bytes are gone, or no longer hash to their name, is told with the call that made it."""
     head, _, rest = meta.partition(b"\n")
