@@ -106,7 +106,7 @@ class Link:
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
             raise StoreError(f"{self.address}: holds what this program did not write, or is damaged") from error
 
-    def told_time(self, seconds: float, sent_at: float) -> None:
+    def note_time(self, seconds: float, sent_at: float) -> None:
         """Take in the server's clock from an answer to what was sent at `sent_at` of ours."""
         received_at = self._now()
         skew = seconds - (sent_at + received_at) / 2
@@ -153,7 +153,7 @@ class Link:
         sent_at = self._now()
         connection.send_command("TIME")
         seconds, microseconds = connection.read_response()
-        self.told_time(int(seconds) + int(microseconds) / 1e6, sent_at)
+        self.note_time(int(seconds) + int(microseconds) / 1e6, sent_at)
         if self.secret is not None and self.refusal is None:
             self._put_back(connection, self.secret)
 
@@ -174,11 +174,11 @@ class Link:
             except ResponseError as error:  # forbidden, or renamed away
                 raise PermissionError(words[0]) from error
 
-        found = refusal(ask, self.address.assumed)
-        if found != self.refusal:
-            level = logging.INFO if found is None else logging.ERROR
-            log.log(level, "the state server is %s", "fit" if found is None else f"unfit: {found.why}")
-        self.refusal = found
+        refused = refusal(ask, self.address.assumed)
+        if refused != self.refusal:
+            level = logging.INFO if refused is None else logging.ERROR
+            log.log(level, "the state server is %s", "fit" if refused is None else f"unfit: {refused.why}")
+        self.refusal = refused
 
 
 def _pool(address: Address, connected: Callable[[Any], None]) -> Any:
