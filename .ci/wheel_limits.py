@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 PAGE = "cg/gateway/telemetry/dashboard.html"  # every other page would be an annotated build
+SCRIPT = "cg/sweep/storage/redis/thread.lua"
 LIMIT_BYTES = (
     2_600_000  # it should install in a second or two; half of it is the word table, which no zip makes smaller
 )
@@ -18,5 +19,6 @@ for name in sys.argv[1:]:
     assert set(members) >= TABLE, f"{name}: without {TABLE - set(members)}"
     left = [m for m in members if m.endswith((".c", ".html", ".pyx", ".pxd", ".h")) and m != PAGE]
     assert PAGE in members, f"{name}: the gateway's page is missing"
+    assert SCRIPT in members, f"{name}: the script of the state server is missing"
     assert not left, f"{name}: build files inside: {left}"
     print(f"{name}: {size} bytes, {len(members)} files")

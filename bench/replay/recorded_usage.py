@@ -30,6 +30,7 @@ NEARLY = 0.9  # of the request before: read as much and it was a hit
 RATES = {"fresh": 1.0, "read": 0.1, "write_5m": 1.25, "write_1h": 2.0}  # of the price of a fresh token
 OUTCOMES = ("hit", "part", "miss")
 TOLERANCE = 0.05
+FRAME_BLOCKS = 1  # in front of the messages: the system prompt, a string
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Replayed:
             written = sum(map(len, step.messages)) / BYTES_PER_TOKEN
             self.prompt = Prompt(step.model)
             self.prompt.add_system(b'"what the log leaves out"')
-            self.prompt.resize(0, max(0, size - round(written)))
+            resize(self.prompt, 0, max(0, size - round(written)))
         prompt = self.prompt
         is_rewritten = not step.opens and size < prompt.tokens
         if step.opens or is_rewritten:
@@ -79,10 +80,19 @@ class Replayed:
         for message in step.messages:
             prompt.add_message(message)
         if len(prompt) > first:
-            prompt.resize(first, max(0, size - prompt.tokens_to(first - 1)))
-        blocks = sorted({prompt.frame_blocks - 1, len(prompt) - 1})
+            resize(prompt, first, max(0, size - prompt.tokens_to(first - 1)))
+        blocks = sorted({FRAME_BLOCKS - 1, len(prompt) - 1})
         marks = [Breakpoint(block, self.ttl_s) for block in blocks]
         return self.model.request(prompt, marks, step.at), is_rewritten
+
+
+def resize(prompt: Prompt, first: int, tokens: int) -> None:
+    """Give the blocks from `first` on `tokens` together, in the proportions that they have: what a bill has shown."""
+    totals = prompt._totals
+    start, held = totals[first], totals[-1] - totals[first]
+    for row in range(first + 1, len(totals) - 1):
+        totals[row] = start + round((totals[row] - start) * tokens / held) if held else start
+    totals[-1] = start + tokens
 
 
 def size_of(usage: Usage) -> int:

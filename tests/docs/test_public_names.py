@@ -34,7 +34,7 @@ PUBLIC = {
     "cg.replay.settings": "Settings",
     "cg.replay.run": "Run Sent run",
     "cg.replay.batch": "Result replay replay_session",
-    "cg.replay.row": "Bill Row plus summed",
+    "cg.replay.row": "Bill Row plus",
     "cg.replay.cache_model": "Breakpoint CacheModel LOOKBACK MIN_TOKENS Part Prompt parts_of prompt_of",
     "cg.gateway.settings": "Key Settings address default_state load state_named",
     "cg.gateway.build": "Gateway build",

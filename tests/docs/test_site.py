@@ -7,14 +7,13 @@ import documented
 import pytest
 from docsite import accessible, api, codes, commands, configuration, docstrings, imports, links, picture, stage
 
-import cg
 from cg.gateway import settings
 from cg.gateway.events import Fault
 from cg.gateway.telemetry import metric_families
 from cg.sweep import config
 from cg.sweep.counters import Decline, Event
 
-PACKAGE = Path(cg.__file__).parent
+PACKAGE = Path(__file__).parents[2] / "src" / "cg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -35,7 +36,7 @@ pytestmark = needs_server
 redis = pytest.importorskip("redis", reason="redis is not installed: the store on a server is an extra")
 
 from cg.sweep.storage.redis import connection as redis_link  # noqa: E402
-from cg.sweep.storage.redis import scripts as redis_scripts  # noqa: E402
+from cg.sweep.storage.redis.scripts import COUNTS, TEXT, Command  # noqa: E402
 from cg.sweep.store_redis import RedisStore  # noqa: E402
 
 HARNESS = Path(__file__).parents[1] / "harness"
@@ -375,6 +376,13 @@ def test_a_server_that_comes_back_empty_gets_its_secret_back(own: StateServer) -
             assert other.secret == store.secret
 
 
+def test_the_script_has_the_commands_and_the_counts_that_python_names() -> None:
+    """Neither side calls what the other does not have."""
+    assert re.findall(r"^function commands\.(\w+)\(", TEXT, re.MULTILINE) == [command.value for command in Command]
+    [counts] = re.findall(r"^local COUNTS = \{(.*)\}$", TEXT, re.MULTILINE)
+    assert tuple(re.findall(r"'(\w+)'", counts)) == COUNTS
+
+
 def test_scripts_are_sent_again_where_the_server_has_lost_them(store: RedisStore, server: StateServer) -> None:
     """After a restart or a flush of scripts the call is made all the same."""
     fill(store, 1)
@@ -711,13 +719,13 @@ def test_a_turn_that_changes_nothing_reads_and_sends_little(store: RedisStore, m
     use_all(store)
     store.load("t")
     told: list[Any] = []
-    script = store._link.script
-    monkeypatch.setattr(store._link, "script", lambda *given: told.append((given[0], script(*given))) or told[-1][1])
+    run = store._link.run
+    monkeypatch.setattr(store._link, "run", lambda *given: told.append((given[0], run(*given))) or told[-1][1])
     for clock in (4.0, 5.0):
         before = store.load("t")
         store.touch("t", replace(before.branches[0], clock=clock))
     assert store.load("t").branches[0].clock == 5.0
-    loads = [answer for which, answer in told if which is redis_scripts.LOAD]
+    loads = [answer for which, answer in told if which is Command.LOAD]
     assert len(told) == 5 and len(loads) == 3
     assert all(answer[2:] == [None, None] for answer in loads)
 

@@ -5,11 +5,10 @@ import re
 import shutil
 from pathlib import Path
 
-import cg
 from docsite import api, codes, commands, configuration, picture
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = Path(cg.__file__).parent
+PACKAGE = Path(__file__).parents[2] / "src" / "cg"  # an installed package has no sources of compiled modules
 
 
 # files from elsewhere that pages link to: where they stand in the repository, and on the site

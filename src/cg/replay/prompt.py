@@ -76,11 +76,6 @@ class Prompt:
         return len(self._messages)
 
     @property
-    def frame_blocks(self) -> int:
-        """Blocks of tools and system: the first message begins at this position."""
-        return self._frame
-
-    @property
     def tokens(self) -> int:
         """Tokens of the whole prompt."""
         return self._totals[-1]
@@ -124,18 +119,6 @@ class Prompt:
         """Append a message whose blocks were read before; costs a short digest a block."""
         self._messages.append(len(self))
         self._append(parts)
-
-    def resize(self, first: int, tokens: int) -> None:
-        """Give the blocks from `first` on `tokens` together, in the proportions that they have: what a bill has shown.
-
-        Raises ValueError if there is no such block or `tokens` is negative.
-        """
-        if not 0 <= first < len(self) or tokens < 0:
-            raise ValueError(f"{tokens} tokens for the blocks from {first} on, of {len(self)}")
-        start, held = self._totals[first], self._totals[-1] - self._totals[first]
-        for row in range(first + 1, len(self._totals) - 1):
-            self._totals[row] = start + round((self._totals[row] - start) * tokens / held) if held else start
-        self._totals[-1] = start + tokens
 
     def cut(self, n_messages: int) -> None:
         """Go back to the first `n_messages` messages. Raises ValueError if there are fewer."""

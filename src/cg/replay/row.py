@@ -1,6 +1,5 @@
 """What one policy cost on one session, and on all of them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -118,11 +117,3 @@ class Row:
 
 def _less(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a - b
-
-
-def summed(rows: Iterable[Row]) -> Row:
-    """One row of many."""
-    total = Row()
-    for row in rows:
-        total.include(row)
-    return total

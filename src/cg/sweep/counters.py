@@ -19,7 +19,6 @@ class Event(StrEnum):
     INVENTORY_THINNED = "sweep_inventory_thinned"  # candidates lost between listing and ask, where none may be
     REAPPLIED = "reapplied_same_session"  # frozen removals replayed
     PREFIX_REWRITE_REPAID = "prefix_rewrite_repaid"  # warm turns whose removals pay for the rewrite
-    NO_INDEX_RECORD = "evidence_no_index_record"  # outputs asked about of which the index knows nothing
     APPLIED = "sweep_applied"  # pending drops that became removals
     RESCUED = "sweep_rescued"  # pending drops forgotten because something newer refers to the output
     PUT_BACK = "sweep_put_back"  # originals that the store had let go of, stored again from the client's body
@@ -84,4 +83,3 @@ class Decline(StrEnum):
     INDEX_OPAQUE = "index_opaque"  # introduced nothing that could be recognised: no opinion
     INDEX_OPEN = "index_open"  # outputs that something later refers to
     INDEX_CLOSED = "index_closed"  # outputs whose tokens were used later, and not lately
-    INDEX_NO_RECORD = "index_no_record"  # outputs of which the index knows nothing

@@ -113,11 +113,6 @@ class PriceTable:
         """The published list prices."""
         return cls({model: (Entry(_LAUNCH, price, window),) for model, (price, window) in _LIST.items()})
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names in the table, sorted."""
-        return tuple(sorted(self._entries))
-
     def price(self, model: str, on: date | None = None) -> Price | None:
         """The price in force on a day (default: the newest known); None for a model or a day that is not covered."""
         entry = self._entry(model, on)

@@ -13,7 +13,6 @@ from cg.sweep.economics import learn_ratio
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.storage.last_bodies import LastBodies
 from cg.sweep.storage.packing import raw
-from cg.sweep.storage.redis import scripts
 from cg.sweep.storage.redis.address import Address, parse
 from cg.sweep.storage.redis.connection import SECRET, Full, Link
 from cg.sweep.storage.redis.records import (
@@ -32,6 +31,7 @@ from cg.sweep.storage.redis.records import (
     thread_id,
     usages_value,
 )
+from cg.sweep.storage.redis.scripts import COUNTS, Command
 from cg.sweep.storage.redis.thread_cache import KnownThreads
 from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, StoreError, is_intact
 from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
@@ -91,23 +91,23 @@ class RedisStore:
         name = self._link.namespace + SECRET
         with self._link.client() as client:
             client.set(name, secrets.token_bytes(SECRET_BYTES), nx=True)
-            found = client.get(name)
-        if not isinstance(found, bytes) or len(found) != SECRET_BYTES:
+            secret = client.get(name)
+        if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise StoreError(f"{self._link.address}: {name} is not a secret of {SECRET_BYTES} bytes")
-        return found
+        return secret
 
     def load(self, thread: str) -> Thread:
         before = self._known.of(thread)
         sent_at = time.time()
-        told = self._link.script(scripts.LOAD, *self._named(thread), before.decided, before.placed)
+        reply = self._link.run(Command.LOAD, *self._named(thread), before.decided, before.placed)
         with self._link.reading():
-            seconds, microseconds = told[0]
-            self._link.told_time(int(seconds) + int(microseconds) / 1e6, sent_at)
-            found = self._known.read(thread, told, before)
-        for branch in found.branches:  # moved on elsewhere: what was sent from here is no longer the last
+            seconds, microseconds = reply[0]
+            self._link.note_time(int(seconds) + int(microseconds) / 1e6, sent_at)
+            state = self._known.read(thread, reply, before)
+        for branch in state.branches:  # moved on elsewhere: what was sent from here is no longer the last
             if self._touched.get((thread, branch.branch)) not in (None, branch.body):
                 self._touched.pop((thread, branch.branch))
-        return found
+        return state
 
     # -- originals ---------------------------------------------------------------------------------------------------
 
@@ -139,15 +139,15 @@ class RedisStore:
             identity = payload.identity
             values += [identity.key, identity.sha256, payload_meta(payload), payload_content(payload)]
         head = (*self._versioned(thread)[0], repr(float(now)), str(self._limits.max_bytes), str(int(is_forced)))
-        told = self._link.script(scripts.PUT, *head, *values)
-        stored = [payload for payload, answer in zip(payloads, told, strict=True) if answer == STORED]
-        return stored, NO_ROOM in told
+        reply = self._link.run(Command.PUT, *head, *values)
+        stored = [payload for payload, answer in zip(payloads, reply, strict=True) if answer == STORED]
+        return stored, NO_ROOM in reply
 
     def _intact(self, thread: str, payloads: Sequence[Payload]) -> frozenset[Identity]:
         """Those that the server gives back as they are, asked for anew as an expansion would."""
-        found = self._link.scripts(scripts.FETCH, [(*self._named(thread), p.identity.key) for p in payloads])
+        replies = self._link.run_each(Command.FETCH, [(*self._named(thread), p.identity.key) for p in payloads])
         with self._link.reading():
-            originals = {as_payload(meta, content) for meta, content in found if meta is not None}
+            originals = {as_payload(meta, content) for meta, content in replies if meta is not None}
         shas = {p.identity.sha256 for p in originals if isinstance(p, Payload)}
         return frozenset(p.identity for p in payloads if p.identity.sha256 in shas)
 
@@ -157,18 +157,12 @@ class RedisStore:
         return swept_at is None or float(swept_at) + SWEEP_EVERY_S <= now
 
     def fetch(self, thread: str, key: str) -> Payload | Expired | None:
-        meta, content = self._link.script(scripts.FETCH, *self._named(thread), key)
+        meta, content = self._link.run(Command.FETCH, *self._named(thread), key)
         with self._link.reading():
             return None if meta is None else as_payload(meta, content)
 
     def missing(self, thread: str) -> frozenset[Identity]:
         return self.load(thread).missing
-
-    def _fetched(self, thread: str, names: Sequence[bytes]) -> Iterator[Payload]:
-        for name in names:  # one at a time: together they may be more than there is memory
-            found = self.fetch(thread, name.decode("ascii"))
-            if isinstance(found, Payload):
-                yield found
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -179,29 +173,29 @@ class RedisStore:
         for removal in removals:
             identity = removal.identity
             values += [identity_field(identity), identity.key, identity.sha256, removal_value(removal)]
-        told = self._link.script(scripts.FREEZE, *self._versioned(thread)[0], *values)
+        reply = self._link.run(Command.FREEZE, *self._versioned(thread)[0], *values)
         with self._link.reading():
             fields = [identity_field(removal.identity) for removal in removals]
-            return tuple(as_removal(field, found) for field, found in zip(fields, told, strict=True) if found)
+            return tuple(as_removal(field, value) for field, value in zip(fields, reply, strict=True) if value)
 
     def end(self, thread: str, identity: Identity, ending: Ending, now: float) -> bool:
         values = (identity_field(identity), ending.value)
-        return bool(self._link.script(scripts.END, *self._versioned(thread)[0], *values))
+        return bool(self._link.run(Command.END_REMOVAL, *self._versioned(thread)[0], *values))
 
     def expand_mark(self, thread: str, sha256: str) -> None:
-        self._link.script(scripts.MARK, *self._versioned(thread)[0], sha256)
+        self._link.run(Command.MARK, *self._versioned(thread)[0], sha256)
 
     def pend(self, thread: str, pending: Sequence[Pending]) -> None:
         values = [part for drop in pending for part in (identity_field(drop.identity), pending_value(drop))]
-        self._link.script(scripts.PEND, *self._versioned(thread)[0], *values)
+        self._link.run(Command.PEND, *self._versioned(thread)[0], *values)
 
     def unpend(self, thread: str, identities: Sequence[Identity]) -> None:
-        self._link.script(scripts.UNPEND, *self._versioned(thread)[0], *map(identity_field, identities))
+        self._link.run(Command.UNPEND, *self._versioned(thread)[0], *map(identity_field, identities))
 
     def declare(self, thread: str, declaration: bytes) -> bytes:
-        found = self._link.script(scripts.DECLARE, *self._versioned(thread)[0], declaration_value(declaration))
+        standing = self._link.run(Command.DECLARE, *self._versioned(thread)[0], declaration_value(declaration))
         with self._link.reading():
-            return as_declaration(found) or declaration
+            return as_declaration(standing) or declaration
 
     # -- branches ----------------------------------------------------------------------------------------------------
 
@@ -218,11 +212,11 @@ class RedisStore:
         """Write a branch, if it may be, and what is counted with it, on one trip."""
         head, version = self._versioned(thread)
         values = (raw(branch.branch), branch_value(branch), repr(float(branch.clock)), str(MAX_BRANCHES))
-        told = self._link.script(scripts.TOUCH, *head, *values, *_seen(seen), *amounts)
-        if told is None:
+        reply = self._link.run(Command.TOUCH, *head, *values, *_seen(seen), *amounts)
+        if reply is None:
             return False
         with self._link.reading():
-            before, *names = told
+            before, *names = reply
             gone = [name.decode("utf-8", "surrogatepass") for name in names]
         self._known.placed(thread, branch, before=before, version=version, gone=gone)
         for name in gone:
@@ -251,31 +245,31 @@ class RedisStore:
             ratio = ratio if bytes_per_token is None else bytes_per_token
             after = ("" if ratio is None else repr(ratio), usages_value(usages))
             head = (*self._versioned(thread)[0], str(int(paid_miss)), str(int(is_learning)))
-            told = self._link.script(scripts.LEARN, *head, *seen, *after)
-            if told is None:
+            reply = self._link.run(Command.LEARN, *head, *seen, *after)
+            if reply is None:
                 return
-            seen = told[0], told[1]
+            seen = reply[0], reply[1]
         raise StoreError(f"{self._link.address}: others learn of a thread faster than this process")
 
     def keep_body(self, thread: str, branch: str, body: bytes) -> None:
         of = self._touched.get((thread, branch))
         if of is None:  # a retry of what another process has sent: the branch is where it was when it was loaded
-            found = self._known.of(thread).branches.get(branch)
-            of = found.body if found is not None else None
+            known = self._known.of(thread).branches.get(branch)
+            of = known.body if known is not None else None
         self._bodies.keep(thread, branch, body, of)
 
     def last_body(self, thread: str, branch: str) -> bytes | None:
-        found = next((b for b in self.load(thread).branches if b.branch == branch), None)
-        return self._bodies.last(thread, branch, found.body if found else None)
+        known = next((b for b in self.load(thread).branches if b.branch == branch), None)
+        return self._bodies.last(thread, branch, known.body if known else None)
 
     def claim(self, thread: str, name: str, until: float, *, branch: Branch | None = None) -> bool:
         head, _ = self._versioned(thread)
-        return bool(self._link.script(scripts.CLAIM, *head, raw(name), repr(float(until)), *_seen(branch)))
+        return bool(self._link.run(Command.CLAIM, *head, raw(name), repr(float(until)), *_seen(branch)))
 
     # -- accounts ----------------------------------------------------------------------------------------------------
 
     def book(self, row: AskRow) -> None:
-        self._link.script(scripts.BOOK, *self._versioned(row.thread)[0], json.dumps(row.to_dict()), str(MAX_ROWS))
+        self._link.run(Command.BOOK, *self._versioned(row.thread)[0], json.dumps(row.to_dict()), str(MAX_ROWS))
 
     def rows(self, thread: str | None = None) -> Iterator[AskRow]:
         with self._link.client() as client:
@@ -283,23 +277,23 @@ class RedisStore:
                 names = [thread_id(thread)]
             else:
                 names = sorted({name.decode() for name in client.lrange(self._link.namespace + "asks", 0, -1)})
-            found: list[tuple[int, bytes]] = []
+            booked: list[tuple[int, bytes]] = []
             for name in names:
                 for line in client.lrange(self._link.namespace + "a:" + name, 0, -1):
                     number, _, row = line.partition(b" ")
-                    found.append((int(number), row))
-            return iter([AskRow.from_dict(json.loads(row)) for _, row in sorted(found)])
+                    booked.append((int(number), row))
+            return iter([AskRow.from_dict(json.loads(row)) for _, row in sorted(booked)])
 
     def count(self, thread: str, turn: TurnReport | Tally) -> None:
         if values := _amounts(turn):
-            self._link.script(scripts.COUNT, *self._versioned(thread)[0], *values)
+            self._link.run(Command.COUNT, *self._versioned(thread)[0], *values)
 
     def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:
         totals: dict[str, dict[str, float]] = {family: {} for family in FAMILIES}
         name = "totals" if thread is None else f"n:{thread_id(thread)}"
         with self._link.client() as client:
-            found = client.hgetall(self._link.namespace + name)
-            for field, amount in sorted(found.items()):
+            amounts = client.hgetall(self._link.namespace + name)
+            for field, amount in sorted(amounts.items()):
                 family, _, key = field.decode().partition("\n")
                 totals.setdefault(family, {})[key] = float(amount)
         return totals
@@ -308,7 +302,7 @@ class RedisStore:
         with self._link.client() as client:
             held = {name.decode(): int(n) for name, n in client.hgetall(self._link.namespace + "held").items()}
             threads = int(client.zcard(self._link.namespace + "threads"))
-        counted = {name: held.get(name, 0) for name in scripts.COUNTS}
+        counted = {name: held.get(name, 0) for name in COUNTS}
         counted["expired"] = counted.pop("kept") - counted["payloads"]
         return {"threads": threads, **counted, "bodies": len(self._bodies), "body_bytes": self._bodies.size_bytes}
 
@@ -318,7 +312,7 @@ class RedisStore:
         if thread is None:
             self._forget_all()
         else:
-            self._link.script(scripts.ERASE, *self._named(thread))
+            self._link.run(Command.ERASE, *self._named(thread))
         self._bodies.forget(thread)
         self._known.forget(thread)
 
@@ -339,7 +333,7 @@ class RedisStore:
         tail = (repr(float(now)), repr(now - limits.payload_ttl_s), repr(now - limits.thread_ttl_s))
         for start in range(0, len(names), AT_ONCE):
             head = (str(self._ttl_ms), str(secrets.randbits(62)), *tail)
-            self._link.scripts(scripts.AGE, [(name, *head) for name in names[start : start + AT_ONCE]])
+            self._link.run_each(Command.AGE, [(name, *head) for name in names[start : start + AT_ONCE]])
 
     def close(self) -> None:
         self._bodies.forget(None)

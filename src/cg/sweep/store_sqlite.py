@@ -17,7 +17,7 @@ from cg.sweep.storage.last_bodies import LastBodies, kept_until
 from cg.sweep.storage.packing import blob, removal_checksum
 from cg.sweep.storage.sqlite.body_rows import made_of, read_back, write_down
 from cg.sweep.storage.sqlite.connections import Connections
-from cg.sweep.storage.sqlite.payload_rows import PAYLOAD, StoredPayload, as_payload, is_kept, keep
+from cg.sweep.storage.sqlite.payload_rows import PAYLOAD, as_payload, is_kept, keep
 from cg.sweep.storage.sqlite.schema import THREAD_TABLES
 from cg.sweep.storage.sqlite.thread_records import MATCH, ROW, Moved, Records, identity_columns, missing_of
 from cg.sweep.storage.sqlite.thread_rows import UNDATED, know, put_branch, renew_version, stands, use
@@ -114,13 +114,6 @@ class SqliteStore:
     def missing(self, thread: str) -> frozenset[Identity]:
         with self._file.reading() as db:
             return missing_of(db, thread)
-
-    def _unpacked(self, rows: list[StoredPayload]) -> Iterator[Payload]:
-        for row in rows:
-            with self._file.errors():
-                found = as_payload(row)
-            if isinstance(found, Payload):
-                yield found
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 

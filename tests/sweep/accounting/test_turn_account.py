@@ -5,16 +5,11 @@ from presets import paid
 from sessions import COLD_AFTER_S, MODEL, Client, Replies, drops, history, output, request, results
 
 from cg.sweep.body.marker import DECLARATION
-from cg.sweep.body.transcript import read
 from cg.sweep.config import Config
-from cg.sweep.counters import Event
-from cg.sweep.judging.adjudication import adjudicate
-from cg.sweep.judging.coreference import Index, build
-from cg.sweep.judging.inventory import eligible
 from cg.sweep.ledger import Reason
 from cg.sweep.prices import PriceTable
 from cg.sweep.store_memory import MemoryStore
-from cg.sweep.values import Phase, Thread
+from cg.sweep.values import Phase
 
 COLD = paid(judge="recency", ask="off", apply="free")
 
@@ -84,15 +79,3 @@ def test_an_unknown_model_s_savings_are_unknown() -> None:
     assert one.report.savings is not None and one.report.savings.unique_bytes > 0
     assert one.report.savings.net_usd is None
     assert one.store.totals("t")["savings"]["unpriced_turns"] == 1  # nothing was changed in the first
-
-
-def test_an_output_without_an_index_record_is_counted() -> None:
-    """The ask shows "no index record" for it, never zeros; that it happens at all is a sign of two bodies mixed up."""
-    transcript = read(request(history(3)))
-    inventory, _ = eligible(transcript, Thread(), paid(), 2.9)
-    for index, expected in ((Index({}), 3), (build(transcript), 0)):
-        steps = adjudicate(transcript, transcript, inventory, index, paid())
-        ask = next(steps)
-        with pytest.raises(StopIteration) as end:
-            steps.send(Replies(drops(3)).ask(ask.body, ask.timeout_s))
-        assert end.value.value.tally.events[Event.NO_INDEX_RECORD] == expected

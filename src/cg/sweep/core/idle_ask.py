@@ -7,7 +7,8 @@ from cg.sweep.accounting.ping_economics import is_fair
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript
 from cg.sweep.core.changes import Changes
-from cg.sweep.core.policy import MISSES_TO_LATCH, Core, ratio
+from cg.sweep.core.policy import MISSES_TO_LATCH, Core
+from cg.sweep.core.request_state import ratio
 from cg.sweep.counters import Decline
 from cg.sweep.economics import ReplyLength, ask_cost, ask_worth, verdict_tokens
 from cg.sweep.effects import Steps

@@ -14,23 +14,24 @@ from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL
 from cg.sweep.body.splice import add_breakpoint, declare, replace_text, splice
 from cg.sweep.body.transcript import ToolText, Transcript, read_sent
 from cg.sweep.config import Config
-from cg.sweep.core import expansion as recovery
 from cg.sweep.core import selection
 from cg.sweep.core.changes import Changes
-from cg.sweep.core.removal import answered, apply, payload_of, substitute
+from cg.sweep.core.expansion import leaned_on
+from cg.sweep.core.removal import apply
+from cg.sweep.core.request_state import RequestState, ratio
+from cg.sweep.core.restoration import answer_expansions, put_back, restore
 from cg.sweep.counters import Decline, Event
-from cg.sweep.economics import START_BYTES_PER_TOKEN
-from cg.sweep.effects import Declare, Put, Steps
+from cg.sweep.effects import Declare, Steps
 from cg.sweep.history.branches import Continuation, Place, advanced, place
 from cg.sweep.history.phase import phase_of
-from cg.sweep.judging.adjudication import Asked, adjudicate
+from cg.sweep.judging.adjudication import adjudicate
 from cg.sweep.judging.coreference import Build, build
 from cg.sweep.judging.free_judges import by_index, by_quiet, of_what_was_read, recency
 from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, eligible, note_thinned
 from cg.sweep.judging.quiet import QuietCache
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
-from cg.sweep.values import PREFIX_LOST, Branch, Ending, Identity, Phase, Removal, Thread
+from cg.sweep.values import PREFIX_LOST, Branch, Identity, Phase, Thread
 
 WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact
 MISSES_TO_LATCH = 2  # asks that missed the cache and were paid, after which a thread asks no more
@@ -46,24 +47,6 @@ class RequestPlan:
     carries: tuple[Identity, ...] = ()  # the removals that the body carries
     declares: bool = False  # the body declares our tool
     branch: Branch | None = None  # the line of history as this turn leaves it, or as a retry found it
-
-
-@dataclass(slots=True)
-class RequestState:
-    """One turn in the making."""
-
-    transcript: Transcript
-    thread: Thread
-    place: Place
-    phase: Phase
-    now: float
-    frozen: dict[ToolText, Removal]  # replayed
-    fresh: dict[ToolText, Removal] = field(default_factory=dict)  # new in this turn
-    tally: Tally = field(default_factory=Tally)
-    ended: list[tuple[Identity, Ending]] = field(default_factory=list)
-    expanded: list[str] = field(default_factory=list)
-    unpend: list[Identity] = field(default_factory=list)
-    asked: Asked | None = None
 
 
 def untouched(transcript: Transcript, reason: Reason) -> RequestPlan:
@@ -95,19 +78,19 @@ class Core:
             return untouched(transcript, Reason.SERVER_THREAD)
         where = place(transcript, thread, now)
         frozen = frozen_in(transcript, thread)
-        work = RequestState(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
+        state = RequestState(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
         prefix = transcript.span(where.common - 1)[1] / ratio(thread) if where.common else 0.0
-        count_wait(work.tally, where, now, self.config.window_s, prefix, asks=self.config.judge == "model")
-        self._restore(work)
-        yield from self._put_back(work)
-        yield from self._answer_expansions(work)
-        reason = yield from self._remove(work, sent)
-        declaration = yield from self._declaration(work)
-        body = self._rewrite(work, declaration)
-        report = replace(self._report(work, reason), sizes=new_sizes(work), savings=self._savings(work, declaration))
-        changes = self._changes(work, body)
+        count_wait(state.tally, where, now, self.config.window_s, prefix, asks=self.config.judge == "model")
+        restore(state)
+        yield from put_back(state)
+        yield from answer_expansions(state)
+        reason = yield from self._remove(state, sent)
+        declaration = yield from self._declaration(state)
+        body = self._rewrite(state, declaration)
+        report = replace(self._report(state, reason), sizes=new_sizes(state), savings=self._savings(state, declaration))
+        changes = self._changes(state, body)
         return RequestPlan(
-            body, report, changes, carried(work), declaration is not None, changes.branch or where.branch
+            body, report, changes, carried(state), declaration is not None, changes.branch or where.branch
         )
 
     def frozen_form(self, transcript: Transcript, thread: Thread) -> RequestPlan:
@@ -117,7 +100,7 @@ class Core:
         """
         if thread.declaration is None:
             return untouched(transcript, Reason.FAULT)
-        work = RequestState(
+        state = RequestState(
             transcript,
             thread,
             Place(Continuation.FIRST, None, 0, False),
@@ -126,8 +109,8 @@ class Core:
             frozen_in(transcript, thread),
         )
         declaration = None if EXPAND_TOOL in transcript.declares or not transcript.has_tools else thread.declaration
-        body, report = self._rewrite(work, declaration), self._report(work, Reason.FAULT)
-        return RequestPlan(body, report, carries=carried(work), declares=declaration is not None)
+        body, report = self._rewrite(state, declaration), self._report(state, Reason.FAULT)
+        return RequestPlan(body, report, carries=carried(state), declares=declaration is not None)
 
     def counted_form(self, transcript: Transcript, thread: Thread, now: float) -> RequestPlan:
         """What would leave now but for new removals: also a thread's first request would carry our tool."""
@@ -153,107 +136,69 @@ class Core:
             config=self.config,
         )
 
-    def _standstill(self, work: RequestState) -> Reason | None:
+    def _standstill(self, state: RequestState) -> Reason | None:
         """Why nothing new can be removed in this turn, whatever a judge would say."""
-        transcript = work.transcript
-        if work.place.standing is Continuation.RETRY:
+        transcript = state.transcript
+        if state.place.standing is Continuation.RETRY:
             return Reason.RETRY
         if not transcript.has_tools:
             return Reason.SIDE_CALL
         if EXPAND_TOOL in transcript.declares:
             return Reason.TOOL_NAME_TAKEN
         window = self.prices.window_tokens(transcript.model)
-        if window and len(transcript.body) / ratio(work.thread) > WINDOW_SHARE * window:
+        if window and len(transcript.body) / ratio(state.thread) > WINDOW_SHARE * window:
             return Reason.UNSWEPT_TOO_BIG
-        if not _may_declare(work):
+        if not _may_declare(state):
             return Reason.NOT_DECLARED
         return None
 
-    # -- what comes back ---------------------------------------------------------------------------------------------
-
-    def _restore(self, work: RequestState) -> None:
-        """Stop replaying removals that a client's "unchanged" notice leans on; each is restored once, for good."""
-        for identity in recovery.repeated_reads(work.transcript, work.thread):
-            work.ended.append((identity, Ending.RESTORED))
-            work.tally.event(Event.RESTORED)
-            work.frozen = {t: r for t, r in work.frozen.items() if r.identity != identity}
-
-    def _put_back(self, work: RequestState) -> Steps[None]:
-        """Store again what a replayed removal stands for and the store let go of: the client has just sent it."""
-        missing = work.thread.missing
-        texts = [text for text, removal in work.frozen.items() if removal.identity in missing] if missing else []
-        if texts:
-            stored = yield Put(tuple(payload_of(work.transcript, text) for text in texts))
-            work.tally.event(Event.PUT_BACK, len(stored))
-            work.tally.decline(Decline.STORE_REFUSED, len(texts) - len(stored))
-
-    def _answer_expansions(self, work: RequestState) -> Steps[None]:
-        """Put originals in the place of the errors with which a client answered calls of our tool."""
-        work.expanded.extend(recovery.unmarked_expansions(work.transcript, work.thread))
-        for text, use in recovery.unanswered_expansions(work.transcript, work.thread):
-            expansion = yield from recovery.expand(recovery.expand_id(use.arguments), work.transcript, work.thread)
-            kept = yield from substitute(work.transcript, text, expansion.answer, work.now)
-            if kept is None:
-                work.tally.decline(Decline.STORE_REFUSED)
-                if expansion.sha256 is None or text.identity in work.thread.ended:
-                    continue
-            # Where nothing can be frozen an original still leads to the same bytes at the next request: the client's "no
-            # such tool" would cost the model its only way back. That it came back is counted when it first does.
-            work.frozen[text] = kept or answered(text, expansion.answer, work.now)
-            if kept is None and expansion.sha256 in work.thread.expanded:
-                continue
-            work.tally.event(Event.EXPANDED if expansion.sha256 else Event.EXPAND_UNRESOLVED)
-            if expansion.sha256:
-                work.expanded.append(expansion.sha256)
-
     # -- what goes ---------------------------------------------------------------------------------------------------
 
-    def _remove(self, work: RequestState, sent: bytes | None) -> Steps[Reason]:
+    def _remove(self, state: RequestState, sent: bytes | None) -> Steps[Reason]:
         """Remove what a judge calls spent where that pays; the reason says how it ended."""
-        still = self._standstill(work)
-        if still is not None:
-            return still
-        if (
-            self.config.judge != "model" and work.phase not in PREFIX_LOST
-        ):  # a rule removes nothing there: nothing is looked at
-            return Reason(work.phase.value)
+        standstill = self._standstill(state)
+        if standstill is not None:
+            return standstill
+        # a rule removes nothing while the prefix holds: nothing is looked at
+        if self.config.judge != "model" and state.phase not in PREFIX_LOST:
+            return Reason(state.phase.value)
         waits = self.config.judge == "model" and self.config.ask != "on-request"
-        candidates = self._waiting(work) if waits else self._candidates(work)
+        candidates = self._waiting(state) if waits else self._candidates(state)
         if not candidates:
             return Reason.NOTHING_JUDGED if waits else Reason.NO_CANDIDATES
-        drops = yield from self._drops(work, candidates, sent)
+        drops = yield from self._drops(state, candidates, sent)
         if isinstance(drops, Reason):
             return drops
-        chosen = selection.paying(drops, work.transcript, work.phase, ratio(work.thread), self.config)
-        work.tally.add(selection.booked(len(drops), len(chosen), work.phase, self.config))
+        chosen = selection.paying(drops, state.transcript, state.phase, ratio(state.thread), self.config)
+        state.tally.add(selection.booked(len(drops), len(chosen), state.phase, self.config))
         if not chosen:
             return Reason.NOT_REPAID if self.config.apply == "paid" else Reason.WAITING
-        applied = yield from apply(work.transcript, [c.text for c in chosen], work.now)
-        work.fresh = applied.removals
-        work.tally.add(applied.tally)
-        work.unpend += [c.text.identity for c in chosen]
+        applied = yield from apply(state.transcript, [c.text for c in chosen], state.now)
+        state.fresh = applied.removals
+        state.tally.add(applied.tally)
+        state.unpend += [c.text.identity for c in chosen]
         return Reason.REMOVED if applied.removals else Reason.REFUSED
 
-    def _candidates(self, work: RequestState) -> tuple[Candidate, ...]:
+    def _candidates(self, state: RequestState) -> tuple[Candidate, ...]:
         """The outputs that may be judged in this request."""
         asks = self.config.judge == "model"
-        return self.eligible(work.transcript, work.thread, work.tally, removed=work.frozen, is_to_be_shown=asks)
+        return self.eligible(state.transcript, state.thread, state.tally, removed=state.frozen, is_to_be_shown=asks)
 
-    def _waiting(self, work: RequestState) -> tuple[Candidate, ...]:
+    def _waiting(self, state: RequestState) -> tuple[Candidate, ...]:
         """The outputs that were judged over this history and wait to be applied; what was judged over another is forgotten."""
-        pending = work.thread.pending
+        pending = state.thread.pending
         if not pending:
             return ()
         # judged already: the floor decides who is asked about, and the ratio it counts with moves on
-        thread, config = replace(work.thread, pending={}), replace(self.config, min_tokens=0)
-        found = self.eligible(work.transcript, thread, work.tally, config, removed=work.frozen, is_to_be_shown=False)
-        here, elsewhere = selection.judged_here(found, pending, work.transcript.chain)
-        work.tally.decline(Decline.JUDGED_ELSEWHERE, len(elsewhere))
-        work.unpend += [c.text.identity for c in elsewhere]
+        thread, config = replace(state.thread, pending={}), replace(self.config, min_tokens=0)
+        found = self.eligible(state.transcript, thread, state.tally, config, removed=state.frozen, is_to_be_shown=False)
+        here, elsewhere = selection.judged_here(found, pending, state.transcript.chain)
+        state.tally.decline(Decline.JUDGED_ELSEWHERE, len(elsewhere))
+        state.unpend += [c.text.identity for c in elsewhere]
         return here
 
     def _drops(
-        self, work: RequestState, candidates: Sequence[Candidate], sent: bytes | None
+        self, state: RequestState, candidates: Sequence[Candidate], sent: bytes | None
     ) -> Steps[tuple[Candidate, ...] | Reason]:
         """What the configured judge calls spent, or the reason why it was not heard in this turn."""
         config = self.config
@@ -261,48 +206,50 @@ class Core:
             if config.judge == "recency":
                 judged = recency(candidates, config.keep_newest)
             elif config.judge == "quiet":
-                with self.quiet.reading(work.transcript) as quiet:
+                with self.quiet.reading(state.transcript) as quiet:
                     judged = by_quiet(candidates, quiet, config)
             else:
-                judged = by_index(candidates, self.index(work.transcript, min_later_turns=config.min_later_turns))
-            judged = of_what_was_read(judged, answered_messages(work.transcript))
-            work.tally.events.update(judged.events)
-            work.tally.declines.update(judged.declines)
+                judged = by_index(candidates, self.index(state.transcript, min_later_turns=config.min_later_turns))
+            judged = of_what_was_read(judged, answered_messages(state.transcript))
+            state.tally.events.update(judged.events)
+            state.tally.declines.update(judged.declines)
             return judged.drops or Reason.NOTHING_SPENT
         if config.ask == "on-request":
-            return (yield from self._ask_in_request(work, candidates, sent))
-        if work.phase is Phase.UNKNOWN or (config.apply == "free" and work.phase not in PREFIX_LOST):
+            return (yield from self._ask_in_request(state, candidates, sent))
+        if state.phase is Phase.UNKNOWN or (config.apply == "free" and state.phase not in PREFIX_LOST):
             return Reason.WAITING
         if not config.rescue:
             return tuple(candidates)
-        kept, rescued = selection.rescue(candidates, work.thread.pending, self.index(work.transcript))
-        work.tally.event(Event.RESCUED, len(rescued))
-        work.unpend += [c.text.identity for c in rescued]
+        kept, rescued = selection.rescue(candidates, state.thread.pending, self.index(state.transcript))
+        state.tally.event(Event.RESCUED, len(rescued))
+        state.unpend += [c.text.identity for c in rescued]
         return kept or Reason.NOTHING_SPENT
 
     def _ask_in_request(
-        self, work: RequestState, candidates: Sequence[Candidate], sent: bytes | None
+        self, state: RequestState, candidates: Sequence[Candidate], sent: bytes | None
     ) -> Steps[tuple[Candidate, ...] | Reason]:
         """The first publication's way: ask in the window before expiry, apply the answer at once."""
-        if work.phase is not Phase.PRE_EXPIRY:
-            work.tally.decline(Decline.NOT_IN_WINDOW)
-            return Reason(work.phase.value)
-        if work.thread.paid_misses >= MISSES_TO_LATCH:
+        if state.phase is not Phase.PRE_EXPIRY:
+            state.tally.decline(Decline.NOT_IN_WINDOW)
+            return Reason(state.phase.value)
+        if state.thread.paid_misses >= MISSES_TO_LATCH:
             return Reason.ASKING_LATCHED
         seen = read_sent(sent)
         known = {t.identity for t in seen.tool_texts} if seen else None
         # A judge that was not shown an output can only guess from the inventory line: such outputs wait a turn.
-        answered = answered_messages(work.transcript)
+        answered = answered_messages(state.transcript)
         offered = [c for c in candidates if c.text.message < answered and (known is None or c.text.identity in known)]
-        work.tally.decline(Decline.CANDIDATE_UNSEEN, len(candidates) - len(offered))
-        work.tally.listed -= len(candidates) - len(offered)
-        inventory = self.inventory(offered, work.tally)
-        note_thinned(work.tally, inventory, self.config.ask_cap)
+        state.tally.decline(Decline.CANDIDATE_UNSEEN, len(candidates) - len(offered))
+        state.tally.listed -= len(candidates) - len(offered)
+        inventory = self.inventory(offered, state.tally)
+        note_thinned(state.tally, inventory, self.config.ask_cap)
         if not inventory:
             return Reason.BELOW_INVENTORY
-        work.asked = yield from adjudicate(seen, work.transcript, inventory, self.index(work.transcript), self.config)
-        work.tally.add(work.asked.tally)
-        return work.asked.drops or work.asked.reason
+        state.asked = yield from adjudicate(
+            seen, state.transcript, inventory, self.index(state.transcript), self.config
+        )
+        state.tally.add(state.asked.tally)
+        return state.asked.drops or state.asked.reason
 
     def eligible(
         self,
@@ -319,7 +266,7 @@ class Core:
             transcript, thread, config or self.config, ratio(thread), removed=removed, is_to_be_shown=is_to_be_shown
         )
         tally.declines.update(declines)
-        leaned = set(recovery.leaned_on(transcript)) if found else set()
+        leaned = set(leaned_on(transcript)) if found else set()
         free = tuple(c for c in found if c.text.identity not in leaned)
         tally.decline(Decline.KEPT_VERBATIM, len(found) - len(free))
         tally.listed = len(free)
@@ -341,14 +288,14 @@ class Core:
 
     # -- what leaves -------------------------------------------------------------------------------------------------
 
-    def _declaration(self, work: RequestState) -> Steps[bytes | None]:
+    def _declaration(self, state: RequestState) -> Steps[bytes | None]:
         """The tool declaration that this body carries, if any: fixed at the first, the same bytes from then on."""
-        transcript = work.transcript
+        transcript = state.transcript
         if not transcript.has_tools or EXPAND_TOOL in transcript.declares:
             return None
-        if work.thread.declaration is not None:
-            return work.thread.declaration
-        if work.fresh or (self._opens(transcript, work.phase) and work.place.standing is not Continuation.RETRY):
+        if state.thread.declaration is not None:
+            return state.thread.declaration
+        if state.fresh or (self._opens(transcript, state.phase) and state.place.standing is not Continuation.RETRY):
             standing: bytes = yield Declare(DECLARATION)
             return standing
         return None
@@ -361,10 +308,10 @@ class Core:
             and (transcript.assistant_turns == 0 or phase in (Phase.COLD, Phase.BROKEN))
         )
 
-    def _rewrite(self, work: RequestState, declaration: bytes | None) -> bytes:
+    def _rewrite(self, state: RequestState, declaration: bytes | None) -> bytes:
         """The client's bytes with the removed strings, our tool, and the spare breakpoint in their places."""
-        transcript = work.transcript
-        written = {**work.frozen, **work.fresh}
+        transcript = state.transcript
+        written = {**state.frozen, **state.fresh}
         if not written and declaration is None:
             return transcript.body
         edits = [replace_text(text, removal.written) for text, removal in written.items()]
@@ -374,67 +321,67 @@ class Core:
             edits += add_breakpoint(transcript, before=min(written, key=lambda t: t.start))
         return splice(transcript.body, edits)
 
-    def _report(self, work: RequestState, reason: Reason) -> TurnReport:
-        work.tally.event(Event.REAPPLIED, len(work.frozen))
+    def _report(self, state: RequestState, reason: Reason) -> TurnReport:
+        state.tally.event(Event.REAPPLIED, len(state.frozen))
         return TurnReport.of(
-            reason, phase=work.phase, removed=work.fresh, replayed=len(work.frozen), asked=work.asked, tally=work.tally
+            reason,
+            phase=state.phase,
+            removed=state.fresh,
+            replayed=len(state.frozen),
+            asked=state.asked,
+            tally=state.tally,
         )
 
-    def _savings(self, work: RequestState, declaration: bytes | None) -> Savings | None:
+    def _savings(self, state: RequestState, declaration: bytes | None) -> Savings | None:
         """What this body saves, less what it carries for that; None where nothing was changed, or sent before."""
-        asked, transcript = work.asked, work.transcript
-        changed = work.frozen or work.fresh or declaration is not None or (asked is not None and asked.legs)
-        if work.place.standing is Continuation.RETRY or not changed:
+        asked, transcript = state.asked, state.transcript
+        changed = state.frozen or state.fresh or declaration is not None or (asked is not None and asked.legs)
+        if state.place.standing is Continuation.RETRY or not changed:
             return None
         price = self.prices.price(transcript.model)
         return savings(
-            work.fresh.values(),
-            work.frozen.values(),
-            phase=work.phase,
+            state.fresh.values(),
+            state.frozen.values(),
+            phase=state.phase,
             ttl_s=transcript.ttl_s,
             is_marked=bool(transcript.breakpoints),
-            bytes_per_token=ratio(work.thread),
+            bytes_per_token=ratio(state.thread),
             price=price,
             charged_bytes=len(declaration or b""),
             ask_usd=legs_usd(asked.legs, price) if asked is not None else 0.0,
         )
 
-    def _changes(self, work: RequestState, body: bytes) -> Changes:
-        if work.place.standing is Continuation.RETRY:
-            return Changes(ended=tuple(work.ended), expanded=tuple(work.expanded))
-        branch = advanced(work.place, work.transcript, work.now)
+    def _changes(self, state: RequestState, body: bytes) -> Changes:
+        if state.place.standing is Continuation.RETRY:
+            return Changes(ended=tuple(state.ended), expanded=tuple(state.expanded))
+        branch = advanced(state.place, state.transcript, state.now)
         return Changes(
             branch=branch,
             sent=body,
-            unpend=tuple(work.unpend),
-            ended=tuple(work.ended),
-            expanded=tuple(work.expanded),
-            paid_misses=work.asked.paid_misses if work.asked else 0,
-            asked=work.asked,
+            unpend=tuple(state.unpend),
+            ended=tuple(state.ended),
+            expanded=tuple(state.expanded),
+            paid_misses=state.asked.paid_misses if state.asked else 0,
+            asked=state.asked,
         )
 
 
-def carried(work: RequestState) -> tuple[Identity, ...]:
+def carried(state: RequestState) -> tuple[Identity, ...]:
     """The removals in the body that leaves, in no order."""
-    return tuple([removal.identity for removed in (work.frozen, work.fresh) for removal in removed.values()])
+    return tuple([removal.identity for removed in (state.frozen, state.fresh) for removal in removed.values()])
 
 
-def new_sizes(work: RequestState) -> dict[str, int]:
+def new_sizes(state: RequestState) -> dict[str, int]:
     """The sizes of all tool outputs that were not in the history before, whatever becomes of them: each counts once."""
-    if work.place.standing is Continuation.RETRY:
+    if state.place.standing is Continuation.RETRY:
         return {}
-    common = work.place.common
-    return size_histogram([text.size_bytes for text in work.transcript.tool_texts if text.message >= common])
+    common = state.place.common
+    return size_histogram([text.size_bytes for text in state.transcript.tool_texts if text.message >= common])
 
 
-def ratio(thread: Thread) -> float:
-    """Bytes a token: learnt from the thread's usage, else the measured start value."""
-    return thread.bytes_per_token or START_BYTES_PER_TOKEN
-
-
-def _may_declare(work: RequestState) -> bool:
+def _may_declare(state: RequestState) -> bool:
     """A thread whose tool is not declared may take it on at its first request, or when the prefix is lost anyway."""
-    return work.thread.declaration is not None or work.transcript.assistant_turns == 0 or work.phase in PREFIX_LOST
+    return state.thread.declaration is not None or state.transcript.assistant_turns == 0 or state.phase in PREFIX_LOST
 
 
 def _shows_no_cache(thread: Thread) -> bool:

@@ -9,10 +9,10 @@ from cg.shape import content_key
 from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript
-from cg.sweep.core import expansion as recovery
 from cg.sweep.core.changes import Changes
+from cg.sweep.core.expansion import Expansion, expand, plain_key
 from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
-from cg.sweep.core.policy import ratio
+from cg.sweep.core.request_state import ratio
 from cg.sweep.counters import Decline, Event
 from cg.sweep.driver.effect_runner import EffectRunner
 from cg.sweep.effects import Asker, AsyncAsker
@@ -81,12 +81,12 @@ class BetweenRequests(EffectRunner):
             return None
         return renewed
 
-    def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> recovery.Expansion:
+    def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> Expansion:
         """The original that a key of this thread stands for, from the body if one is given, else from the store; it
         stays whole from then on. A store that cannot write that down does not keep the answer back."""
         moment(now)
         state = self.state(thread)
-        expansion = self._drive(recovery.expand(recovery.plain_key(key), transcript, state), thread, now, None)
+        expansion = self._drive(expand(plain_key(key), transcript, state), thread, now, None)
         if expansion.sha256 and expansion.sha256 not in state.expanded:
             try:
                 self._commit(thread, Changes(expanded=(expansion.sha256,)), now)

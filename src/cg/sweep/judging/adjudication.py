@@ -53,7 +53,6 @@ def adjudicate(
     Two legs at the most, each with a deadline of its own: a slow first leg leaves the second its time.
     """
     tally = Tally()
-    tally.event(Event.NO_INDEX_RECORD, sum(index.record(one.text.identity) is None for one in inventory))
     legs: list[AskLeg] = []
     text: str | None = None
     misses, read = 0, False

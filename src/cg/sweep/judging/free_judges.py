@@ -30,13 +30,11 @@ def by_index(candidates: Sequence[Candidate], index: Index) -> Judged:
     drops = []
     declines: Counter[Decline] = Counter()
     for candidate in candidates:
-        record = index.record(candidate.text.identity)
-        if record is None:
-            declines[Decline.INDEX_NO_RECORD] += 1
-        elif record.standing is Standing.UNREFERENCED:
+        standing = index.records[candidate.text.identity].standing
+        if standing is Standing.UNREFERENCED:
             drops.append(candidate)
         else:
-            declines[OF_A_STANDING[record.standing]] += 1
+            declines[OF_A_STANDING[standing]] += 1
     return judged(tuple(drops), declines)
 
 

@@ -8,7 +8,6 @@ from cg.sweep.body.transcript import Transcript
 from cg.sweep.judging.coreference import Index, prose
 from cg.sweep.judging.inventory import Candidate, line
 
-PROMPT_VERSION = 1  # raised with every change of a word below: figures are comparable within one version only
 REPLY_TOKENS = ASK_TOKENS  # of both forms; thinking eats first: at 2,048 seven replies of ten were unusable
 SAMPLE_BYTES = 2_000
 LATEST_BYTES, STATEMENT_BYTES, OPENING_BYTES = 2_000, 1_000, 1_000  # of the intent: each part keeps its share

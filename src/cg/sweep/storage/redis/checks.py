@@ -42,20 +42,20 @@ def refusal(ask: Ask, assumed: frozenset[str]) -> Refusal | None:
         info = _fields(ask("INFO"))
     except PermissionError:
         info = {}
-    for found in (_version(info), _role(info), _eviction(ask, info, assumed), _persistence(ask, info, assumed)):
-        if found is not None:
-            return found
+    for refused in (_version(info), _role(info), _eviction(ask, info, assumed), _persistence(ask, info, assumed)):
+        if refused is not None:
+            return refused
     return None
 
 
 def _version(info: Mapping[str, str]) -> Refusal | None:
-    told = info.get("valkey_version") or info.get("redis_version")
-    if told is None:
+    version = info.get("valkey_version") or info.get("redis_version")
+    if version is None:
         return None  # the scripts' own commands will tell
-    numbers = tuple(int(part) for part in told.split(".")[:2] if part.isdigit())
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers >= OLDEST:
         return None
-    return Refusal(Unfit.TOO_OLD, f"version {told:.20} is too old: it must be {'.'.join(map(str, OLDEST))} or newer")
+    return Refusal(Unfit.TOO_OLD, f"version {version:.20} is too old: it must be {'.'.join(map(str, OLDEST))} or newer")
 
 
 def _role(info: Mapping[str, str]) -> Refusal | None:
@@ -96,10 +96,10 @@ def _untold(what: str, option: str) -> Refusal:
 def _setting(ask: Ask, name: str) -> str | None:
     """A setting's value; None where CONFIG is refused."""
     try:
-        found = ask("CONFIG", "GET", name)
+        reply = ask("CONFIG", "GET", name)
     except PermissionError:
         return None
-    return found[1].decode("utf-8", "replace") if isinstance(found, list) and len(found) == 2 else None
+    return reply[1].decode("utf-8", "replace") if isinstance(reply, list) and len(reply) == 2 else None
 
 
 def _fields(info: object) -> dict[str, str]:

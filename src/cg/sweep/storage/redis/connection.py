@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from cg.sweep.storage.redis.address import Address
 from cg.sweep.storage.redis.checks import Refusal, refusal
-from cg.sweep.storage.redis.scripts import Script
+from cg.sweep.storage.redis.scripts import TEXT, Command
 from cg.sweep.store import StoreError
 
 log = logging.getLogger("cg.sweep")
@@ -47,21 +47,22 @@ class Link:
         self._closed_until = 0.0  # monotonic; 0: open
         self._is_closed = False
         self._client: Any = redis.Redis(connection_pool=_pool(address, self._connected))
+        self._script: Any = self._client.register_script(TEXT)
 
-    def script(self, script: Script, *values: bytes | str | float) -> Any:
-        """What a script returns: by its name on the server, by its text where the server has not met it."""
+    def run(self, command: Command, *values: bytes | str | float) -> Any:
+        """What a command of the script returns: by its name on the server, by its text where the server has not met it."""
         with self.errors():
-            return self._script(self._client, script, values)
+            return self._run(command, values)
 
-    def scripts(self, script: Script, calls: Sequence[Sequence[bytes | str | float]]) -> list[Any]:
-        """The same for many calls of one script on one trip; each is atomic, all of them together are not."""
+    def run_each(self, command: Command, calls: Sequence[Sequence[bytes | str | float]]) -> list[Any]:
+        """The same for many calls of one command on one trip; each is atomic, all of them together are not."""
         with self.errors():
             if not calls:
                 return []
-            first = self._script(self._client, script, calls[0])  # from here on the server knows it
+            first = self._run(command, calls[0])  # from here on the server knows the script
             pipeline = self._client.pipeline(transaction=False)
             for values in calls[1:]:
-                pipeline.evalsha(script.sha, 1, self.namespace, *values)
+                pipeline.evalsha(self._script.sha, 1, self.namespace, *values, command.value)
             return [first, *pipeline.execute()]
 
     @property
@@ -105,7 +106,7 @@ class Link:
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
             raise StoreError(f"{self.address}: holds what this program did not write, or is damaged") from error
 
-    def told_time(self, seconds: float, sent_at: float) -> None:
+    def note_time(self, seconds: float, sent_at: float) -> None:
         """Take in the server's clock from an answer to what was sent at `sent_at` of ours."""
         received_at = self._now()
         skew = seconds - (sent_at + received_at) / 2
@@ -125,11 +126,13 @@ class Link:
         self._is_closed = True
         self._client.connection_pool.disconnect()
 
-    def _script(self, client: Any, script: Script, values: Sequence[bytes | str | float]) -> Any:
+    def _run(self, command: Command, values: Sequence[bytes | str | float]) -> Any:
+        arguments = (1, self.namespace, *values, command.value)
         try:
-            return client.evalsha(script.sha, 1, self.namespace, *values)
+            return self._client.evalsha(self._script.sha, *arguments)
         except NoScriptError:
-            return client.eval(script.text, 1, self.namespace, *values)
+            # Not by calling the Script: that would need SCRIPT LOAD, which the user need not be allowed, and a third trip.
+            return self._client.eval(self._script.script, *arguments)
 
     def _enter(self) -> None:
         """Turn callers away while the server is left alone; one of them is let through to look again."""
@@ -150,7 +153,7 @@ class Link:
         sent_at = self._now()
         connection.send_command("TIME")
         seconds, microseconds = connection.read_response()
-        self.told_time(int(seconds) + int(microseconds) / 1e6, sent_at)
+        self.note_time(int(seconds) + int(microseconds) / 1e6, sent_at)
         if self.secret is not None and self.refusal is None:
             self._put_back(connection, self.secret)
 
@@ -171,11 +174,11 @@ class Link:
             except ResponseError as error:  # forbidden, or renamed away
                 raise PermissionError(words[0]) from error
 
-        found = refusal(ask, self.address.assumed)
-        if found != self.refusal:
-            level = logging.INFO if found is None else logging.ERROR
-            log.log(level, "the state server is %s", "fit" if found is None else f"unfit: {found.why}")
-        self.refusal = found
+        refused = refusal(ask, self.address.assumed)
+        if refused != self.refusal:
+            level = logging.INFO if refused is None else logging.ERROR
+            log.log(level, "the state server is %s", "fit" if refused is None else f"unfit: {refused.why}")
+        self.refusal = refused
 
 
 def _pool(address: Address, connected: Callable[[Any], None]) -> Any:

@@ -55,9 +55,9 @@ def as_removal(field: bytes, value: bytes) -> Removal:
 
 def as_removals(flat: Sequence[bytes]) -> dict[Identity, Removal]:
     """By identity, in the order in which they were decided."""
-    found = [as_removal(field, value) for field, value in pairs(flat)]
-    found.sort(key=lambda r: (r.decided_at, raw(r.identity.tool_use_id), r.identity.block))
-    return {removal.identity: removal for removal in found}
+    removals = [as_removal(field, value) for field, value in pairs(flat)]
+    removals.sort(key=lambda r: (r.decided_at, raw(r.identity.tool_use_id), r.identity.block))
+    return {removal.identity: removal for removal in removals}
 
 
 def as_ended(flat: Sequence[bytes]) -> dict[Identity, Ending]:
@@ -70,12 +70,12 @@ def pending_value(drop: Pending) -> str:
 
 def as_pending(flat: Sequence[bytes]) -> dict[Identity, Pending]:
     """By identity, in the order of their fields: a hash has none of its own."""
-    found = {}
+    pending = {}
     for field, value in sorted(pairs(flat)):
         identity = as_identity(field)
         tokens, judged_at, messages, history = json.loads(value)
-        found[identity] = Pending(identity, tokens, judged_at, messages, history)
-    return found
+        pending[identity] = Pending(identity, tokens, judged_at, messages, history)
+    return pending
 
 
 def declaration_value(declaration: bytes) -> bytes:
@@ -133,11 +133,6 @@ def payload_content(payload: Payload) -> bytes:
     """The content, packed where that pays; the first byte says which."""
     content, is_packed = pack(payload.content)
     return (b"z" if is_packed else b"-") + content
-
-
-def number_of(meta: bytes) -> int:
-    """Originals are numbered as they were stored."""
-    return int(meta.split(b" ", 1)[0])
 
 
 def as_payload(meta: bytes, stored: bytes | None) -> Payload | Expired:

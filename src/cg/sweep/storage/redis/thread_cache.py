@@ -44,16 +44,16 @@ class KnownThreads:
         """What is known of a thread; an empty Known, whose versions no server has, for one that is not."""
         return self._known.get(thread) or Known()
 
-    def read(self, thread: str, told: Sequence[Any], before: Known) -> Thread:
+    def read(self, thread: str, reply: Sequence[Any], before: Known) -> Thread:
         """The thread that a server has told of, to one who knew `before` of it; it is known from now on."""
-        if len(told) < 4:
+        if len(reply) < 4:
             self.forget(thread)
             return Thread()
-        _, (decided, placed, declaration, ratio, usages, misses), branches, decisions = told
+        _, (decided, placed, declaration, ratio, usages, misses), branches, decisions = reply
         known = replace(before, decided=decided, placed=placed, learnt=(ratio or b"", usages or b""))
         if branches is not None:
-            found = (as_branch(name, value) for name, value in zip(branches[::2], branches[1::2], strict=True))
-            known = replace(known, branches={branch.branch: branch for branch in found})
+            read = (as_branch(name, value) for name, value in zip(branches[::2], branches[1::2], strict=True))
+            known = replace(known, branches={branch.branch: branch for branch in read})
         if decisions is not None:
             removals, ended, pending, expanded, missing = decisions
             known = replace(
