@@ -296,6 +296,25 @@ FOR_TESTS = {
     ("cg._reuse", "items"),
     ("cg._shape", "has_vectors"),
     ("cg._verdict_parser", "force_scan"),
+    ("cg._word_table", "cosines"),  # the parts of an order, held to the oracle one by one
+}
+# What a session says of itself, for whoever reads recordings: the made sessions of bench/ are written from it.
+OF_A_RECORDING = {("cg.replay.recordings.recording", "answered_at"), ("cg.replay.sessions", "open_sessions")}
+# Measures of what asks, removals at warm requests and lifetimes are worth, held by tests; the planner that weighs them all
+# by one user's own gaps is not there yet.
+OF_THE_PLANNER = {
+    ("cg.sweep.economics", name)
+    for name in (
+        "repaid",
+        "turns_needed",
+        "turns_left",
+        "Booking",
+        "SHRINKAGE_TOKENS",
+        "MIN_ACCEPTED",
+        "accepted_share",
+        "_shrunk",
+        "_group",
+    )
 }
 
 
@@ -314,7 +333,7 @@ class Public:
         module = module_of(one.path)
         if (module, one.name) in self._commands:
             return True
-        if (module, one.name) in FOR_TESTS:
+        if (module, one.name) in FOR_TESTS | OF_A_RECORDING | OF_THE_PLANNER:
             return True
         if one.path.suffix == ".pyx":  # its door is what the reference holds; a class there has its members in the stub
             in_reference = f"cg.{module.rpartition('.')[2].lstrip('_')}" in self._modules
