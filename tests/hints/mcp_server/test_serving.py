@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -182,6 +183,36 @@ def test_servers_that_die_hang_or_talk_nonsense_do_not_hold_the_others(serve: Se
     serve(servers, body, flags=("--start-timeout", "3"))
 
 
+def test_a_server_at_a_url_is_searched_and_called(serve: Serve) -> None:
+    """Over streamable HTTP, with the headers of the configuration."""
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed: it serves the test's server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = (
+        "from mcp.server.mcpserver import Context, MCPServer\n"
+        "server = MCPServer('far')\n"
+        "@server.tool()\n"
+        "def which_key(ctx: Context) -> str:\n"
+        "    'the key that came'\n"
+        "    return 'key ' + str(ctx.request_context.request.headers.get('x-key'))\n"
+        f"server.run(transport='streamable-http', host='127.0.0.1', port={port})\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+
+    async def body(found: Found) -> None:
+        assert await found.names("key") == ["far/which_key"]
+        answer = await found.session.call_tool("call_tool", {"name": "far/which_key"})
+        assert answer.content[0].text == "key secret"  # type: ignore[union-attr]
+
+    try:
+        assert _within_20_s(lambda: _listens(port))
+        serve({"far": {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"X-Key": "secret"}}}, body)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_server_that_ends_in_a_call_is_started_again_and_the_call_is_not_repeated(serve: Serve) -> None:
     async def body(found: Found) -> None:
         assert "ended during the call" in await found.error("a/end")
@@ -259,6 +290,11 @@ def test_ended_by_a_signal_it_takes_its_servers_along(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as look:
+        return look.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _is_running(number: int) -> bool:
