@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 
 from cg.gateway import cli as proxy
+from cg.hints.mcp_server import command as hints_mcp
 from cg.hints.shell import arguments as hints
 from cg.replay import cli as replay
 from cg.sweep import cli as sweep
@@ -14,6 +15,7 @@ def parsers() -> Mapping[str, argparse.ArgumentParser]:
     """The parser of each command that is installed, by its name."""
     return {
         "cg-hints": hints._parser(),
+        "cg-hints mcp": hints_mcp.parser(),
         "cg-sweep": sweep._parser((replay.register,)),
         "cg-proxy": proxy._parser(is_doctor=True),
     }

@@ -173,7 +173,12 @@ def _report(refusal: Refusal, code: int) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit code (see `cg-hints --help`)."""
     try:
-        flags = _flags(sys.argv[1:] if arguments is None else arguments)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        if arguments[:1] == ["mcp"]:
+            from cg.hints.mcp_server.command import run as run_mcp
+
+            return run_mcp(arguments[1:])
+        flags = _flags(arguments)
         if sys.stdout is None:
             return EXIT_PIPE
         run = _answer_lines if flags.lines else _answer_one

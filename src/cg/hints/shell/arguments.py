@@ -28,7 +28,7 @@ error codes:
 _SHOWN_CHARACTERS = 300  # of a message that quotes what was typed; one short line, however long the argument
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """A wrong command line is refused in the same form as a wrong request."""
         text = message.encode("utf-8", "backslashreplace").decode()  # arguments that are not UTF-8 come as surrogates
@@ -49,7 +49,7 @@ def _bound(text: str) -> float:
     return value
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     value = float(text)
     if not 0 < value <= MAX_TIMEOUT_S:
         raise argparse.ArgumentTypeError(f"{value} is not more than 0 and at most {MAX_TIMEOUT_S:g} seconds")
@@ -65,9 +65,10 @@ def _code_lines() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="cg-hints",
-        usage="cg-hints [options] < request.json\n       cg-hints [options] --query WORDS FILE...",
+        usage="cg-hints [options] < request.json\n       cg-hints [options] --query WORDS FILE...\n"
+        "       cg-hints mcp --config FILE [options]",
         description="Order documents for a query: BM25, with hints mixed in. A bad hint list at most doubles the"
         " candidates inspected before a target. Documents and query come as one JSON request on standard input, or are"
         " the files and the words given.",
@@ -126,9 +127,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", type=_positive, metavar="N", help="--verify: at most N checks a request (default: all)"
     )
-    parser.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="--verify: seconds a check may take (default: 30)"
-    )
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="--verify: seconds a check may take (default: 30)")
 
 
 def parse_arguments(arguments: list[str]) -> Flags:
