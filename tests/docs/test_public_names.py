@@ -12,6 +12,8 @@ PUBLIC = {
     "cg.shape": "Kind Shape content_key describe marker",
     "cg.errors": "CgError",
     "cg.hints": "Catalog order",
+    "cg.hints.adapters.pydantic_ai": "tool_search",
+    "cg.hints.adapters.tool_references": "ToolReferences",
     "cg.hints.combine": "interleave merge",
     "cg.hints.ordering": "Response order respond",
     "cg.hints.verify": "Answer CheckMemory Outcome Subject subjects verify",

@@ -8,7 +8,15 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "hints": (
         "Hints",
         "What `cg-hints` does, without the command: a request, its order, and candidates that are checked in turn.",
-        ("cg.hints.request", "cg.hints.ordering", "cg.hints.combine", "cg.hints.verify", "cg.hints.refusal"),
+        (
+            "cg.hints.request",
+            "cg.hints.ordering",
+            "cg.hints.combine",
+            "cg.hints.verify",
+            "cg.hints.refusal",
+            "cg.hints.adapters.pydantic_ai",
+            "cg.hints.adapters.tool_references",
+        ),
     ),
     "verdicts": ("Verdicts", "What a model's reply says about tool outputs.", ("cg.verdicts",)),
     "shape": ("Shape", "What kind of text an output was, in numbers and a name from a closed list.", ("cg.shape",)),
