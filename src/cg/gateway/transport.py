@@ -105,7 +105,7 @@ class Transport(_EmbeddedTransport, BaseTransport):
     """For `httpx2.Client` and `httpx.Client`; safe between threads.
 
     `inner` carries what is sent; without one, connections like those of the SDK's own client are made, the proxy
-    variables heeded. `preset` or `config` say what is done (`paid` by default, CG_SWEEP_ variables over it). `state` is
+    variables heeded. `preset` or `config` say what is done (`quiet` by default, CG_SWEEP_ variables over it). `state` is
     the file that outlives the process, or the URL of a server that is shared; without one all is in memory. Idle asks,
     where the preset has them, are made in the name of the last request of their conversation, whose credential is kept
     until then and no longer.

@@ -32,7 +32,8 @@ def register(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="none, classic, paid, cold, mask-all-but-k, drop-all; repeat for several (default: all); paid/index names a judge",
+        help="none, quiet, cold, paid, classic, mask-all-but-k, drop-all; repeat for several (default: the first four);"
+        " paid/index names a judge",
     )
     add(
         "--judge",
