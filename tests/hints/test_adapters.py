@@ -1,5 +1,6 @@
 """The adapters, with the libraries that they are for."""
 
+import asyncio
 import subprocess
 import sys
 from typing import Any
@@ -56,7 +57,7 @@ def test_an_agent_of_pydantic_ai_finds_a_deferred_tool_and_calls_it() -> None:
         tools=[made(name) for name in NAMES],
         capabilities=[ToolSearch(strategy=tool_search(limit=2))],
     )
-    assert agent.run_sync("please cancel the invoice").output == "done"
+    assert asyncio.run(agent.run("please cancel the invoice")).output == "done"
     assert called == ["cancel_invoice"]
     assert "cancel_invoice" in seen[1] and len(set(seen[1]) & set(NAMES)) == 2 and not set(seen[0]) & set(NAMES)
 

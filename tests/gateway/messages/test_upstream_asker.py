@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("httpcore2")
 
+from event_recorder import EventRecorder
 from live import RawUpstream, Request, Script, Wire
 from wired import ALL_SPENT, EXPAND_TOOL, WORK, Live, Talk, live
 
-from cg.gateway.events import Silent
-from cg.gateway.messages.upstream_asker import MAX_REPLY_BYTES, WireAsker
+from cg.gateway.messages.upstream_asker import MAX_REPLY_BYTES, UpstreamAsker
 from cg.gateway.state.clock import SystemClock
 from cg.gateway.upstream.pool import PooledUpstream
 from cg.sweep.counters import Decline
@@ -95,13 +95,13 @@ SOON_S = 0.3  # a deadline that a test can wait for
 
 def called(
     script: Script, *, timeout_s: float = 10.0, headers: list[tuple[bytes, bytes]] = HEADERS
-) -> tuple[Answer | Failure, list[Request], WireAsker]:
+) -> tuple[Answer | Failure, list[Request], UpstreamAsker]:
     """(what came of one ask that was answered so, the requests that arrived, the asker)."""
 
-    async def run(url: str) -> tuple[Answer | Failure, WireAsker]:
+    async def run(url: str) -> tuple[Answer | Failure, UpstreamAsker]:
         upstream = PooledUpstream(url, environment={})
         try:
-            asker = WireAsker(upstream, b"/v1/messages", headers, Silent(), SystemClock())
+            asker = UpstreamAsker(upstream, b"/v1/messages", headers, EventRecorder(), SystemClock())
             return await asker.ask(b"{}", timeout_s), asker
         finally:
             await upstream.aclose()
