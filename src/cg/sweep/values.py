@@ -39,7 +39,9 @@ class Identity:
     sha256: str  # hex digest of the text's UTF-8 bytes, lone surrogates passed through
 
     def __hash__(self) -> int:
-        return hash(self.sha256)  # a str remembers its hash; made anew from three fields it is most of a look-up
+        # A str remembers its hash; one of a tuple of the three fields, made anew, is most of a look-up. The text alone will
+        # not do: a thousand calls that answered the same would all share a place.
+        return hash(self.sha256) ^ (hash(self.tool_use_id) + self.block)
 
     @property
     def key(self) -> str:
