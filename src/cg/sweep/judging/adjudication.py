@@ -11,9 +11,9 @@ from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Answer, Ask, Failure, Steps
 from cg.sweep.judging.coreference import Index
-from cg.sweep.judging.decision import decide, haystack_of
 from cg.sweep.judging.inventory import Candidate
 from cg.sweep.judging.question import REPLY_TOKENS, fallback_question, intent, question, sample
+from cg.sweep.judging.verdict_rules import decide, haystack_of
 from cg.sweep.ledger import AskLeg, Reason
 from cg.sweep.values import Usage
 from cg.verdicts import decode

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.judging.coreference import Index, Standing
-from cg.sweep.judging.decision import Judged
 from cg.sweep.judging.inventory import Candidate
 from cg.sweep.judging.quiet import Quiet, spent
+from cg.sweep.judging.verdict_rules import Judged
 
 OF_A_STANDING = {
     Standing.OPAQUE: Decline.INDEX_OPAQUE,

@@ -12,8 +12,8 @@ from presets import paid
 from cg.sweep.counters import Decline, Event
 from cg.sweep.judging import question as ask
 from cg.sweep.judging.coreference import Index, Record, Standing
-from cg.sweep.judging.decision import Haystack, decide, haystack_of
 from cg.sweep.judging.inventory import eligible
+from cg.sweep.judging.verdict_rules import Haystack, decide, haystack_of
 from cg.sweep.values import Thread
 from cg.verdicts import Action, Decoded, Status, Verdict, decode
 from cg.verdicts import Counter as Told
