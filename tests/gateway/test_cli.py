@@ -1,13 +1,20 @@
 """The command, in a process of its own."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
-from live import RawUpstream, ask
+from fake_upstream import FakeUpstream
+from live import RawUpstream, ask, until
+from sessions import opening, request, step
 
+from cg.gateway.serve.thread_server import serve_in_thread
+from cg.gateway.settings import Settings
+
+HEADERS = (b"x-api-key: key", b"anthropic-version: 2023-06-01", b"content-type: application/json")
 PROXY = [sys.executable, "-m", "cg.gateway.cli"]
 CHILD = (
     "import os, urllib.request as u;"
@@ -111,3 +118,48 @@ def test_help_loads_no_server():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_running_gateway_is_paused_and_resumed_from_another_process(tmp_path):
+    """`pause` names the state's default, `/stats` shows it, a request ends for that reason; `resume` takes it back."""
+    state = tmp_path / "cg" / "gateway.db"
+    with FakeUpstream([{"text": "Hello."}] * 3) as upstream:
+        settings = Settings(("127.0.0.1", 0), upstream.base_url, state=state)
+        with serve_in_thread(settings) as url:
+            port = int(url.rpartition(":")[2])
+
+            def stats():
+                return json.loads(ask(port, b"GET /stats").body)
+
+            def turns(n):
+                history = step(1) if n else []
+                ask(port, b"POST /v1/messages", *HEADERS, body=request(opening() + history, stream=False))
+                assert until(lambda: stats()["turns"] == n + 1)
+
+            for arguments, switch in ((["pause"], "paused"), (["pause", "--all"], "paused_all"), (["resume"], "on")):
+                done = run(tmp_path, *arguments)
+                assert done.returncode == 0 and str(state) in done.stdout, done.stderr
+                assert stats()["switch"] == switch
+                if switch == "paused":
+                    turns(0)
+            turns(1)
+            assert stats()["reasons"]["paused"] == 1 and stats()["turns"] == 2
+
+
+def test_a_state_that_is_not_there_is_not_made_to_be_paused(tmp_path):
+    """Exit 2 with its name: else a typing error would switch off nothing, and say that it did."""
+    done = run(tmp_path, "pause", "--state", str(tmp_path / "other.db"))
+    assert done.returncode == 2 and "other.db" in done.stderr and not (tmp_path / "other.db").exists()
+
+
+def test_the_settings_in_force_are_shown_and_the_token_is_not(tmp_path):
+    """From file, environment and flags, in the file's own units."""
+    config = tmp_path / "cg.toml"
+    config.write_text('[proxy]\nmax_body_mb = 7\n[sweep]\npreset = "cold"\n', "utf-8")
+    token = "not-to-be-shown-0123456789abcdef"
+    done = run(tmp_path, "config", "--config", str(config), "--listen", "[::1]:7", CG_PROXY_TOKEN=token)
+    shown = json.loads(done.stdout)
+    assert shown["proxy"]["max_body_mb"] == 7 and shown["proxy"]["listen"] == "[::1]:7"
+    assert shown["sweep"]["keep_newest"] == 10 and shown["sweep"]["judge"] == "recency"
+    assert token not in done.stdout and shown["proxy"]["token_file"] == "(set)"
+    assert shown["proxy"]["state"] == str(tmp_path / "cg" / "gateway.db")

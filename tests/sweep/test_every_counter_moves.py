@@ -115,6 +115,11 @@ MOVED_BY: dict[str, list[str]] = {
     "tests/sweep/core/test_policy.py::test_an_original_that_expired_is_put_back_by_the_request_that_carries_it": [
         "events sweep_put_back",
     ],
+    "tests/sweep/core/test_paused.py::test_pausing_all_brings_every_original_back_for_good": [
+        "endings paused",
+        "events sweep_paused",
+        "reasons paused",
+    ],
     "tests/sweep/core/test_policy.py::test_rule_7_a_removal_ends_by_a_stored_and_counted_restoration_once": [
         "endings restored",
         "events sweep_restored",

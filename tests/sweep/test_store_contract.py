@@ -17,7 +17,7 @@ from cg.sweep.prices import Price
 from cg.sweep.store import Expired, Limits, Store
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.store_sqlite import SqliteStore
-from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Switch, Thread, Usage
 
 HOUR = 3600.0
 LIMITS = Limits(payload_ttl_s=10 * HOUR, max_bytes=1_000_000)
@@ -272,6 +272,19 @@ def test_forgetting_a_thread_leaves_the_others(store: Store) -> None:
     assert len(store.load("b").removals) == 1
     store.forget(None)
     assert set(store.status().values()) == {0}
+
+
+def test_a_person_s_switch_holds_for_all_threads_and_outlives_what_is_forgotten(make: Callable[..., Store]) -> None:
+    """On until it is set; every later reader has the last word; erasing everything does not switch removal on again."""
+    store = make()
+    assert store.switch() is Switch.ON
+    for switch in (Switch.PAUSED, Switch.PAUSED_ALL, Switch.ON, Switch.PAUSED):
+        store.set_switch(switch)
+        assert store.switch() is switch
+    store.forget(None)
+    assert store.switch() is Switch.PAUSED
+    if not isinstance(store, MemoryStore):
+        assert make().switch() is Switch.PAUSED
 
 
 # -- sizes and ages ----------------------------------------------------------------------------------------------------

@@ -100,5 +100,5 @@ def _telemetry(
         config=settings.config.to_dict(),
         upstream=place_of(settings.upstream),
     )
-    stats = Stats(metrics, about, now, store_status=store.status, store_totals=store.totals)
+    stats = Stats(metrics, about, now, store_status=store.status, store_totals=store.totals, store_switch=store.switch)
     return Telemetry(Listeners(metrics, EventLog(), SpanAttributes()), TelemetryRoutes(stats, is_stopping=is_stopping))

@@ -1,6 +1,7 @@
 """`cg-proxy`: serve the gateway, run a command behind it, or prove that it works."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from cg.gateway.upstream.base_url import BASE_URL
 
 if TYPE_CHECKING:
     from cg.gateway.settings import Settings
+    from cg.sweep.values import Switch
 
 EXIT_REFUSED = 2  # usage, configuration, an address in use, a state that cannot be opened
 
@@ -57,6 +59,18 @@ def _parser(is_doctor: bool) -> argparse.ArgumentParser:
     _gateway_arguments(run, listen="a free port of 127.0.0.1", log=log, upstream=f"what {BASE_URL} says, then ")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND")
     run.set_defaults(command=_run)
+
+    pause = commands.add_parser("pause", help="switch removal off, at once, for every gateway of a state")
+    pause.add_argument("--all", action="store_true", help="end what was removed too: originals leave from then on")
+    pause.set_defaults(command=_pause)
+    resume = commands.add_parser("resume", help="switch removal on again")
+    resume.set_defaults(command=_resume)
+    config = commands.add_parser("config", help="print the settings in force as JSON; without the token")
+    _gateway_arguments(config, listen="127.0.0.1:8788", log="unused")
+    config.set_defaults(command=_config)
+    for command in (pause, resume):
+        command.add_argument("--config", type=Path, metavar="FILE", help="TOML, tables [proxy] and [sweep]")
+        command.add_argument("--state", metavar="FILE|URL", help="default: the one that `serve` would use")
 
     doctor = commands.add_parser("doctor", help="prove routing, cache, lifetime and recovery against the upstream")
     doctor.set_defaults(command=_doctor)
@@ -112,6 +126,41 @@ def _run(arguments: argparse.Namespace) -> int:
         return launch.serve_command(settings, command, os.environ)
 
 
+def _pause(arguments: argparse.Namespace) -> int:
+    from cg.sweep.values import Switch
+
+    return _set_switch(arguments, Switch.PAUSED_ALL if arguments.all else Switch.PAUSED)
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    from cg.sweep.values import Switch
+
+    return _set_switch(arguments, Switch.ON)
+
+
+def _set_switch(arguments: argparse.Namespace, switch: "Switch") -> int:
+    from cg.sweep.open_store import open_server, open_store
+    from cg.sweep.storage.redis.address import Address
+
+    settings = _settings(arguments, {})
+    state, config = settings.state, settings.config
+    with (
+        open_server(state, config)
+        if isinstance(state, Address)
+        else open_store(str(state), config, must_exist=True) as store
+    ):
+        store.set_switch(switch)
+    _say(f"removal is {switch.value.replace('_', ', ')} in {settings.state}")
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> int:
+    from cg.gateway.settings import in_force
+
+    print(json.dumps(in_force(_settings(arguments, {})), indent=1))
+    return 0
+
+
 def _doctor(arguments: argparse.Namespace) -> int:
     from cg.gateway.doctor import command
     from cg.gateway.telemetry import json_logs
@@ -129,9 +178,9 @@ def _settings(arguments: argparse.Namespace, defaults: Mapping[str, object]) -> 
             text = arguments.config.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CgError(f"{arguments.config}: cannot be read: {type(error).__name__}") from error
-    flags = {name: getattr(arguments, name) for name in ("listen", "upstream", "state", "token_file", "observe")}
+    flags = {name: getattr(arguments, name, None) for name in ("listen", "upstream", "state", "token_file", "observe")}
     defaults = {"state": str(settings.default_state(os.environ)), **defaults}
-    return settings.load(text, os.environ, flags, arguments.preset, defaults=defaults)
+    return settings.load(text, os.environ, flags, getattr(arguments, "preset", None), defaults=defaults)
 
 
 def _say(line: str) -> None:

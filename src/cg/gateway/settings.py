@@ -176,6 +176,22 @@ def load(
     return Settings(config=config, **values)
 
 
+def in_force(settings: Settings) -> dict[str, dict[str, object]]:
+    """Every key of the two tables with its value, as JSON holds them; of the token only whether there is one."""
+    proxy: dict[str, object] = {}
+    for key in KEYS:
+        value = getattr(settings, key.field or key.name)
+        match key.name:
+            case "listen":
+                value = f"[{value[0]}]:{value[1]}" if ":" in value[0] else f"{value[0]}:{value[1]}"
+            case "token_file":
+                value = "(set)" if value else None
+            case "state":
+                value = value and str(value)
+        proxy[key.name] = value if key.scale == 1 else value / key.scale
+    return {"proxy": proxy, "sweep": settings.config.to_dict()}
+
+
 def default_state(env: Mapping[str, str]) -> Path:
     """Where the state stands if nobody says so: under the user's own state directory."""
     if os.name == "nt" and env.get("LOCALAPPDATA"):

@@ -24,6 +24,7 @@ class Event(StrEnum):
     PUT_BACK = "sweep_put_back"  # originals that the store had let go of, stored again from the client's body
     RESTORED = "sweep_restored"  # removals ended: the client said that a repeated read is unchanged
     REVOKED = "sweep_revoked"  # removals ended: the API refused the changed body and took the original
+    PAUSED = "sweep_paused"  # removals ended: a person wants none to stand
     EXPANDED = "sweep_expanded"  # originals given back on request
     EXPAND_UNRESOLVED = "expand_unresolved"  # expand calls whose id brought nothing back: expired, or never existed
     PINGED = "sweep_pinged"  # reads of one token that keep an entry alive

@@ -46,7 +46,8 @@ class Sweep(BetweenRequests):
             state = self.state(thread)
             if REFUSED in state.expanded:
                 return self.passed(transcript.body, thread, Reason.BYPASSED)
-            steps = self.core.turn(transcript, state, now, sent=self._sent(thread, state, transcript, now))
+            sent, switch = self._sent(thread, state, transcript, now), self._store.switch()
+            steps = self.core.turn(transcript, state, now, sent=sent, switch=switch)
             turn = self._drive(steps, thread, now, asker, is_wanted)
             return self._finish(thread, turn, now, settled, is_wanted, leave)
         except Exception as error:

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     SIDE_CALL = "side_call"  # no tools: a title, a summary
     RETRY = "retry"  # the same body again: the same turn
     BYPASSED = "bypassed"
+    PAUSED = "paused"  # a person has switched removal off: only what was removed before is
     OBSERVED = "observed"  # nothing is changed, what would be is projected
     TOOL_NAME_TAKEN = "tool_name_taken"
     NOT_DECLARED = "not_declared"  # the tool is not declared yet and declaring it now would break the prefix

@@ -8,7 +8,7 @@ from typing import Protocol
 from cg.errors import CgError
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.ledger import AskRow, TurnReport
-from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Switch, Thread, Usage
 
 MAX_BRANCHES = 64  # lines of history per thread; title calls and sub-agents open them, the longest untouched goes
 MAX_BODY_BYTES = 4 * 1024 * 1024  # last sent body, per branch; a larger one is not kept and its branch asks nothing
@@ -170,6 +170,14 @@ class Store(Protocol):
 
     def forget(self, thread: str | None) -> None:
         """Erase a thread, or everything when None."""
+        ...
+
+    def switch(self) -> Switch:
+        """Whether anything is removed at all; another process's change is seen within a second."""
+        ...
+
+    def set_switch(self, switch: Switch) -> None:
+        """Set it for every thread and process of this state, until it is set anew: `forget` leaves it."""
         ...
 
     def status(self) -> Mapping[str, int]:

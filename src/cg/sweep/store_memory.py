@@ -11,7 +11,7 @@ from cg.sweep.economics import learn_ratio
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.storage.last_bodies import LastBodies
 from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, is_intact, stands
-from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Switch, Thread, Usage
 
 
 @dataclass(slots=True)
@@ -43,6 +43,7 @@ class MemoryStore:
         self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes)
         self._rows: deque[AskRow] = deque(maxlen=MAX_ROWS)
         self._stored = 0  # bytes of payloads
+        self._switch = Switch.ON
         self._lock = threading.RLock()
 
     def __enter__(self) -> "MemoryStore":
@@ -244,6 +245,12 @@ class MemoryStore:
                     self._stored -= sum(len(k.payload.content) for k in state.payloads.values())
             self._bodies.forget(thread)
             self._rows = deque((r for r in self._rows if thread not in (None, r.thread)), MAX_ROWS)
+
+    def switch(self) -> Switch:
+        return self._switch
+
+    def set_switch(self, switch: Switch) -> None:
+        self._switch = switch
 
     def status(self) -> Mapping[str, int]:
         with self._lock:

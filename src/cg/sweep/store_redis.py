@@ -34,7 +34,7 @@ from cg.sweep.storage.redis.records import (
 from cg.sweep.storage.redis.scripts import COUNTS, Command
 from cg.sweep.storage.redis.thread_cache import KnownThreads
 from cg.sweep.store import MAX_BRANCHES, MAX_ROWS, Expired, Limits, StoreError, is_intact
-from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Switch, Thread, Usage
 
 log = logging.getLogger("cg.sweep")
 
@@ -44,6 +44,8 @@ SWEEP_EVERY_S = 3600.0  # a store that is full looks for what is past its time t
 SECRET_BYTES = 32
 AT_ONCE = 200  # threads on one trip; the server serves others in between
 MAX_TOUCHED = 16_384  # branches whose last request this process has served; a body of an older one is not believed
+SWITCH = "switch"  # the key, behind the namespace, of what a person has set for all threads
+SWITCH_S = 1.0  # seconds for which a switch that was read is believed: no turn pays a trip for it
 LEARN_TRIES = 50  # each loser of a race has seen somebody else's step, so even a crowd gets through
 STORED, NO_ROOM = 1, 2  # what `put` tells of an original
 
@@ -61,6 +63,7 @@ class RedisStore:
         self._known = KnownThreads()
         self._bodies = LastBodies(total_bytes=self._limits.bodies_bytes)
         self._touched: BoundedCache[tuple[str, str], bytes] = BoundedCache(MAX_TOUCHED)
+        self._switch = (-SWITCH_S, Switch.ON)  # when it was read, on the monotonic clock
         try:
             self._link.check()
             if self._link.refusal is not None:
@@ -298,6 +301,22 @@ class RedisStore:
                 totals.setdefault(family, {})[key] = float(amount)
         return totals
 
+    def switch(self) -> Switch:
+        read_at, switch = self._switch
+        if time.monotonic() - read_at < SWITCH_S:
+            return switch
+        with self._link.client() as client:
+            value = client.get(self._link.namespace + SWITCH) or Switch.ON.encode()
+        with self._link.reading():
+            switch = Switch(value.decode("ascii"))
+        self._switch = time.monotonic(), switch
+        return switch
+
+    def set_switch(self, switch: Switch) -> None:
+        with self._link.client() as client:
+            client.set(self._link.namespace + SWITCH, switch.value)
+        self._switch = time.monotonic(), switch
+
     def status(self) -> Mapping[str, int]:
         with self._link.client() as client:
             held = {name.decode(): int(n) for name, n in client.hgetall(self._link.namespace + "held").items()}
@@ -317,10 +336,12 @@ class RedisStore:
         self._known.forget(thread)
 
     def _forget_all(self) -> None:
-        """Every key of our namespace and no other; the secret stays, as the running gateways go on naming by it."""
+        """Every key of our namespace and no other; the secret stays, as the running gateways go on naming by it, and
+        so does the switch."""
         space = self._link.namespace
+        stays = {(space + name).encode() for name in (SECRET, SWITCH)}
         with self._link.client() as client:
-            names = [n for n in client.scan_iter(match=space + "*", count=1000) if n != (space + SECRET).encode()]
+            names = [n for n in client.scan_iter(match=space + "*", count=1000) if n not in stays]
             for start in range(0, len(names), 1000):
                 client.unlink(*names[start : start + 1000])
 

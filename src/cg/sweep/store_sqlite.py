@@ -22,7 +22,7 @@ from cg.sweep.storage.sqlite.schema import THREAD_TABLES
 from cg.sweep.storage.sqlite.thread_records import MATCH, ROW, Moved, Records, identity_columns, missing_of
 from cg.sweep.storage.sqlite.thread_rows import UNDATED, know, put_branch, renew_version, stands, use
 from cg.sweep.store import MAX_ROWS, Expired, Limits, StoreError
-from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Thread, Usage
+from cg.sweep.values import Branch, Ending, Identity, Payload, Pending, Removal, Switch, Thread, Usage
 
 log = logging.getLogger("cg.sweep")
 
@@ -269,6 +269,14 @@ class SqliteStore:
                 totals.setdefault(family, {})[name] = amount
         return totals
 
+    def switch(self) -> Switch:
+        row = self._file.row(_SWITCH, ())
+        return _SWITCHES[int(row[0])] if row else Switch.ON
+
+    def set_switch(self, switch: Switch) -> None:
+        with self._file.writing(durable=True) as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('switch', ?)", (_SWITCHES.index(switch),))
+
     def status(self) -> Mapping[str, int]:
         with self._file.reading() as db:
             counted = {name: db.execute(query).fetchone()[0] for name, query in _STATUS.items()}
@@ -318,6 +326,9 @@ class SqliteStore:
                 log.error("the last bodies were not kept: %s", error)
         self._file.close()
 
+
+_SWITCH = "SELECT value FROM meta WHERE name = 'switch' AND value IN (0, 1, 2)"
+_SWITCHES = (Switch.ON, Switch.PAUSED, Switch.PAUSED_ALL)  # by the number that is stored: never reordered
 
 _STATUS = {
     "threads": "SELECT count(*) FROM thread",

@@ -24,10 +24,19 @@ DIGEST_BYTES = 8  # of a chain of digests, one a message, each over all messages
 
 
 class Ending(StrEnum):
-    """How a frozen removal stopped being replayed; both are stored and counted."""
+    """How a frozen removal stopped being replayed; all are stored and counted."""
 
     RESTORED = "restored"
     REVOKED = "revoked"
+    PAUSED = "paused"
+
+
+class Switch(StrEnum):
+    """Whether a state removes anything, as a person has set it for all of its threads."""
+
+    ON = "on"
+    PAUSED = "paused"  # nothing new is removed, asked about or renewed; what was removed stays so
+    PAUSED_ALL = "paused_all"  # standing removals end too, each thread's at its next request
 
 
 @dataclass(frozen=True, slots=True)

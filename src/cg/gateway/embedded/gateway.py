@@ -40,7 +40,12 @@ class EmbeddedGateway:
         metrics = Metrics(asks_in_request=settings.config.ask == "on-request")
         about = GatewayInfo(self.clock.now(), settings.observe, settings.config.to_dict())
         self._stats = Stats(
-            metrics, about, self.clock.now, store_status=self.store.status, store_totals=self.store.totals
+            metrics,
+            about,
+            self.clock.now,
+            store_status=self.store.status,
+            store_totals=self.store.totals,
+            store_switch=self.store.switch,
         )
         program = () if events is None else (events,)
         self.events: Events = Listeners(metrics, EventLog(), SpanAttributes(), *program)

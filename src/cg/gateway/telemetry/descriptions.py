@@ -11,6 +11,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SIDE_CALL: "a request without tools, such as a title",
     Reason.RETRY: "the same request again",
     Reason.BYPASSED: "passed by request",
+    Reason.PAUSED: "a person has switched removal off",
     Reason.OBSERVED: "only observed, nothing changed",
     Reason.TOOL_NAME_TAKEN: "the client has a tool of the same name as ours",
     Reason.NOT_DECLARED: "our tool is not declared yet, and declaring it now would lose the cache",

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cg import __version__
 from cg.gateway.telemetry import metric_families
@@ -12,6 +12,7 @@ from cg.gateway.telemetry.metrics import Metrics
 from cg.gateway.telemetry.registry import MetricSnapshot
 from cg.sweep.ledger import AskRow
 
+T = TypeVar("T")
 _STATM = Path("/proc/self/statm")
 
 Read = Callable[[], Mapping[str, Any]]  # raises when what it reads cannot be read
@@ -42,12 +43,14 @@ class Stats:
         *,
         store_status: Read = _empty,
         store_totals: Read = _empty,
+        store_switch: Callable[[], str] = lambda: "on",
     ) -> None:
         self._metrics = metrics
         self._about = about
         self._now = now
         self._store_status = store_status
         self._store_totals = store_totals
+        self._store_switch = store_switch
 
     def collect(self) -> dict[str, Any]:
         """Everything, as values that JSON can hold."""
@@ -59,6 +62,7 @@ class Stats:
             "started_at": self._about.started_at,
             "uptime_s": max(0.0, now - self._about.started_at),
             "observing": self._about.observing,
+            "switch": _or_none(self._store_switch),
             "upstream": self._about.upstream,
             "config": dict(self._about.config),
             "resident_bytes": resident_bytes(),
@@ -204,10 +208,10 @@ def _int(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _or_none(read: Read) -> dict[str, Any] | None:
+def _or_none(read: Callable[[], T]) -> T | None:
     """What the store says, or None if it cannot be read: figures are shown without it."""
     try:
-        return dict(read())
+        return read()
     except Exception:
         return None
 

@@ -19,7 +19,7 @@ from cg.sweep.core.changes import Changes
 from cg.sweep.core.expansion import leaned_on
 from cg.sweep.core.removal import apply
 from cg.sweep.core.request_state import RequestState, ratio
-from cg.sweep.core.restoration import answer_expansions, put_back, restore
+from cg.sweep.core.restoration import answer_expansions, end_paused, put_back, restore
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Declare, Steps
 from cg.sweep.history.branches import Continuation, Place, advanced, place
@@ -31,7 +31,7 @@ from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, e
 from cg.sweep.judging.quiet import QuietCache
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
 from cg.sweep.prices import PriceTable
-from cg.sweep.values import PREFIX_LOST, Branch, Identity, Phase, Thread
+from cg.sweep.values import PREFIX_LOST, Branch, Identity, Phase, Switch, Thread
 
 WINDOW_SHARE = 0.9  # past this share of the model's window the client has to see the real size and compact
 MISSES_TO_LATCH = 2  # asks that missed the cache and were paid, after which a thread asks no more
@@ -71,17 +71,26 @@ class Core:
         self.index, self.sent_index = index, sent_index  # of what clients send, and of what has left
 
     def turn(
-        self, transcript: Transcript, thread: Thread, now: float, *, sent: bytes | None = None
+        self,
+        transcript: Transcript,
+        thread: Thread,
+        now: float,
+        *,
+        sent: bytes | None = None,
+        switch: Switch = Switch.ON,
     ) -> Steps[RequestPlan]:
         """One request. `sent` is what the branch last sent, for a judge that is asked in the request itself."""
         if transcript.server_thread:
             return untouched(transcript, Reason.SERVER_THREAD)
         where = place(transcript, thread, now)
         frozen = frozen_in(transcript, thread)
-        state = RequestState(transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen)
+        state = RequestState(
+            transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen, switch=switch
+        )
         prefix = transcript.span(where.common - 1)[1] / ratio(thread) if where.common else 0.0
         count_wait(state.tally, where, now, self.config.window_s, prefix, asks=self.config.judge == "model")
         restore(state)
+        end_paused(state)
         yield from put_back(state)
         yield from answer_expansions(state)
         reason = yield from self._remove(state, sent)
@@ -141,6 +150,8 @@ class Core:
         transcript = state.transcript
         if state.place.standing is Continuation.RETRY:
             return Reason.RETRY
+        if state.switch is not Switch.ON:
+            return Reason.PAUSED
         if not transcript.has_tools:
             return Reason.SIDE_CALL
         if EXPAND_TOOL in transcript.declares:
@@ -295,7 +306,8 @@ class Core:
             return None
         if state.thread.declaration is not None:
             return state.thread.declaration
-        if state.fresh or (self._opens(transcript, state.phase) and state.place.standing is not Continuation.RETRY):
+        is_new = state.switch is Switch.ON and state.place.standing is not Continuation.RETRY
+        if state.fresh or (is_new and self._opens(transcript, state.phase)):
             standing: bytes = yield Declare(DECLARATION)
             return standing
         return None

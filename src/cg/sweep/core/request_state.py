@@ -7,7 +7,7 @@ from cg.sweep.body.transcript import ToolText, Transcript
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.history.branches import Place
 from cg.sweep.judging.adjudication import Asked
-from cg.sweep.values import Ending, Identity, Phase, Removal, Thread
+from cg.sweep.values import Ending, Identity, Phase, Removal, Switch, Thread
 
 
 @dataclass(slots=True)
@@ -23,6 +23,7 @@ class RequestState:
     fresh: dict[ToolText, Removal] = field(default_factory=dict)  # new in this turn
     tally: Tally = field(default_factory=Tally)
     ended: list[tuple[Identity, Ending]] = field(default_factory=list)
+    switch: Switch = Switch.ON
     expanded: list[str] = field(default_factory=list)
     unpend: list[Identity] = field(default_factory=list)
     asked: Asked | None = None

@@ -1,11 +1,12 @@
 """What comes back in a request: removals that end, originals that are stored again, and answers to calls of our tool."""
 
+from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.core.expansion import expand, expand_id, repeated_reads, unanswered_expansions, unmarked_expansions
 from cg.sweep.core.removal import answered, payload_of, substitute
 from cg.sweep.core.request_state import RequestState
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Put, Steps
-from cg.sweep.values import Ending
+from cg.sweep.values import Ending, Switch
 
 
 def restore(state: RequestState) -> None:
@@ -14,6 +15,20 @@ def restore(state: RequestState) -> None:
         state.ended.append((identity, Ending.RESTORED))
         state.tally.event(Event.RESTORED)
         state.frozen = {t: r for t, r in state.frozen.items() if r.identity != identity}
+
+
+def end_paused(state: RequestState) -> None:
+    """End the removals that this request carries, if a person wants none to stand. Answers to calls of our tool are no
+    removals: without them the model would read its client's "no such tool"."""
+    if state.switch is not Switch.PAUSED_ALL:
+        return
+    calls = state.transcript.tool_uses
+    ours = {call.id for call in calls.values() if call.name == EXPAND_TOOL}
+    stays = {text: removal for text, removal in state.frozen.items() if text.tool_use_id in ours}
+    ended = [removal.identity for text, removal in state.frozen.items() if text not in stays]
+    state.ended += [(identity, Ending.PAUSED) for identity in ended]
+    state.tally.event(Event.PAUSED, len(ended))
+    state.frozen = stays
 
 
 def put_back(state: RequestState) -> Steps[None]:

@@ -16,8 +16,9 @@ from cg.sweep.core.request_state import ratio
 from cg.sweep.counters import Decline, Event
 from cg.sweep.driver.effect_runner import EffectRunner
 from cg.sweep.effects import Asker, AsyncAsker
+from cg.sweep.ledger import Reason
 from cg.sweep.store import StoreError, stands
-from cg.sweep.values import Branch, Ending, Identity, Usage, moment
+from cg.sweep.values import Branch, Ending, Identity, Switch, Usage, moment
 
 log = logging.getLogger("cg.sweep")
 # Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
@@ -30,6 +31,8 @@ class BetweenRequests(EffectRunner):
     def settle(self, thread: str, branch: Branch, now: float, *, asker: Asker | None = None) -> Settled:
         """Make the idle ask of a branch, as of `now`: its verdicts wait for a request at which applying them pays."""
         moment(now)
+        if self.is_paused():
+            return Settled(Reason.PAUSED)
         booked = tuple(self._store.rows(thread))
         steps = settle(self.core, self.read_sent(thread, branch), self.state(thread), branch, now, booked=booked)
         settled = self._drive(steps, thread, now, asker)
@@ -39,6 +42,8 @@ class BetweenRequests(EffectRunner):
     async def settle_async(self, thread: str, branch: Branch, now: float, *, asker: AsyncAsker) -> Settled:
         """As `settle`, but nothing is written: `remember` does that, when the caller may write."""
         moment(now)
+        if await asyncio.to_thread(self.is_paused):
+            return Settled(Reason.PAUSED)
         transcript = await asyncio.to_thread(self.read_sent, thread, branch)
         state = await asyncio.to_thread(self.state, thread)
         booked = await asyncio.to_thread(lambda: tuple(self._store.rows(thread)))
@@ -53,6 +58,10 @@ class BetweenRequests(EffectRunner):
         self._commit(thread, settled.changes, moment(now), seen=branch)
         self.note(thread, settled.tally)
 
+    def is_paused(self) -> bool:
+        """Whether a person has switched removal off, and with it every call of ours."""
+        return self._store.switch() is not Switch.ON
+
     def stands(self, thread: str, branch: Branch) -> bool:
         """No request, ask or ping has touched the branch since it was seen like this, here or in another process."""
         return stands(self.state(thread), branch)
@@ -63,6 +72,8 @@ class BetweenRequests(EffectRunner):
 
     def is_ping_fair(self, thread: str, branch: Branch) -> bool:
         """Whether a ping of a branch that is about to expire should be made: it pays by what all waits have shown."""
+        if self.is_paused():
+            return False
         state, events = self.state(thread), self.totals()["events"]
         size = len(self.last_sent(thread, branch) or b"")
         # Most are refused by what the totals say alone, before the body is looked into.
