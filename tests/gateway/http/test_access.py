@@ -58,6 +58,14 @@ def test_without_a_host_nobody_is_let_in():
     assert deny(LOOPBACK) is Refusal.HOST
 
 
+@pytest.mark.parametrize("name", [b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"])
+def test_a_loopback_name_that_came_through_a_reverse_proxy_is_not_let_in(name):
+    """The proxy stands on this machine and its client need not: that one writes any host name it likes."""
+    pairs = [(b"host", b"localhost"), (name, b"203.0.113.7")]
+    assert deny(LOOPBACK, *pairs) is Refusal.HOST
+    assert deny(LOOPBACK, *pairs, (b"x-cg-token", TOKEN)) is None
+
+
 def test_the_token_opens_what_the_host_name_does_not():
     """A gateway behind a name of its own is used with the token."""
     assert deny(LOOPBACK, (b"host", b"box.lan"), (b"x-cg-token", TOKEN)) is None

@@ -14,6 +14,8 @@ from cg.gateway.exchange import Headers, first
 from cg.gateway.settings import is_loopback_name
 
 TOKEN_HEADER = b"x-cg-token"
+# What a reverse proxy on this machine says: its client is elsewhere, whatever host name that one has written.
+FORWARDED = frozenset([b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class Access:
         if needs_token or not self.is_loopback:
             return Denial(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
         host = first(headers, b"host") or b""
-        if not _names_this_machine(host):
-            return Denial(Refusal.HOST, 421, "the host header is not a loopback name; a token is needed for others")
+        if not _names_this_machine(host) or any(name in FORWARDED for name, _ in headers):
+            return Denial(Refusal.HOST, 421, "the request is not from this machine by its host or forwarding headers; a token is needed for others")
         if _is_cross_origin(headers, host, is_gateway_route):
             return Denial(Refusal.ORIGIN, 403, "requests from another web origin are refused")
         return None
