@@ -46,7 +46,11 @@ class Access:
             return Denial(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
         host = first(headers, b"host") or b""
         if not _names_this_machine(host) or any(name in FORWARDED for name, _ in headers):
-            return Denial(Refusal.HOST, 421, "the request is not from this machine by its host or forwarding headers; a token is needed for others")
+            return Denial(
+                Refusal.HOST,
+                421,
+                "the request is not from this machine by its host or forwarding headers; a token is needed for others",
+            )
         if _is_cross_origin(headers, host, is_gateway_route):
             return Denial(Refusal.ORIGIN, 403, "requests from another web origin are refused")
         return None
