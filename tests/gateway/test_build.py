@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import stat
 
 import pytest
@@ -74,6 +75,15 @@ def test_every_preset_can_be_served():
             settings = Settings(("127.0.0.1", 0), upstream.base_url, config=load(preset=preset))
             with serve_in_thread(settings) as url:
                 assert status(ask(port_of(url), b"POST /v1/messages", *HEADERS, body=body(preset))) == 200
+
+
+def test_an_upstream_that_takes_a_connection_and_says_nothing_is_given_up():
+    """Its handshake never ends; the wait for the reply (`upstream_idle_s`, 900 s) has not begun."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://localhost:{silent.getsockname()[1]}"
+        with serve_in_thread(Settings(("127.0.0.1", 0), url, connect_timeout_s=0.2)) as gateway:
+            answer = ask(port_of(gateway), b"GET /v1/models", *HEADERS)
+            assert status(answer) in (502, 504) and b"cg-proxy" in answer.body
 
 
 class Steps:

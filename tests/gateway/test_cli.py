@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from fake_upstream import FakeUpstream
-from live import RawUpstream, ask, until
+from live import RawUpstream, ask, status, until
 from sessions import opening, request, step
 
 from cg.gateway.serve.thread_server import serve_in_thread
@@ -144,6 +144,28 @@ def test_a_running_gateway_is_paused_and_resumed_from_another_process(tmp_path):
                     turns(0)
             turns(1)
             assert stats()["reasons"]["paused"] == 1 and stats()["turns"] == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_a_token_in_a_file_opens_the_route_that_shows_content(tmp_path):
+    """Without it /expand gives nothing away; with it an id that is none is merely not found."""
+    file = tmp_path / "token"
+    file.write_text("a-token-of-twenty-one\n")
+    file.chmod(0o600)
+    serving = subprocess.Popen(
+        [*PROXY, "serve", "--listen", "127.0.0.1:0", "--token-file", str(file)],
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with serving:
+        try:
+            port = int(serving.stdout.readline().partition("127.0.0.1:")[2].partition(",")[0])
+            target = b"GET /expand?id=0123456789abcdef"
+            assert status(ask(port, target)) == 401
+            assert status(ask(port, target, b"x-cg-token: a-token-of-twenty-one")) == 404
+        finally:
+            serving.kill()
 
 
 def test_a_state_that_is_not_there_is_not_made_to_be_paused(tmp_path):
