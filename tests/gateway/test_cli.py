@@ -161,7 +161,7 @@ def test_a_token_in_a_file_opens_the_route_that_shows_content(tmp_path):
     with serving:
         try:
             port = int(serving.stdout.readline().partition("127.0.0.1:")[2].partition(",")[0])
-            target = b"GET /expand?id=0123456789abcdef"
+            target = b"GET /expand?id=0123456789abcdef&session=s"
             assert status(ask(port, target)) == 401
             assert status(ask(port, target, b"x-cg-token: a-token-of-twenty-one")) == 404
         finally:
