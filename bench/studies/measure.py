@@ -8,7 +8,7 @@ from itertools import islice
 from cg.errors import CgError
 from cg.replay.reading import record
 from cg.replay.recordings.recording import Damaged, Session
-from cg.replay.report.summary import resampled
+from cg.replay.reporting.summary import resampled
 from cg.replay.row import Row
 from studies.moments import Moment, moments
 from studies.variants import Variant

@@ -11,8 +11,8 @@ from distributed import Client, LocalCluster
 
 from cg.replay.batch import replay
 from cg.replay.policies import parse
-from cg.replay.report import table
-from cg.replay.report.summary import Summary
+from cg.replay.reporting import table
+from cg.replay.reporting.summary import Summary
 from cg.replay.sessions import open_all
 from cg.replay.settings import Settings
 

@@ -14,7 +14,7 @@ from replaying import TRANSCRIPTS
 from cg.replay.batch import replay
 from cg.replay.cli import main
 from cg.replay.policies import parse
-from cg.replay.report import command
+from cg.replay.reporting import command
 from cg.replay.sessions import Session, open_all
 from cg.replay.settings import Settings
 

@@ -62,7 +62,7 @@ def register(commands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    from cg.replay.report.command import replay_command
+    from cg.replay.reporting.command import replay_command
 
     return replay_command(arguments, sys.stdout, sys.stderr)
 

@@ -8,8 +8,8 @@ import pytest
 from replaying import TRANSCRIPTS
 
 from cg.replay.cli import main
-from cg.replay.report import command
-from cg.replay.report.printable import plain
+from cg.replay.reporting import command
+from cg.replay.reporting.printable import plain
 
 SMALL = (TRANSCRIPTS / "ctxeval-small-15.json").read_bytes()
 

@@ -5,9 +5,9 @@ from html import escape
 
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
-from cg.replay.report import plots, table
-from cg.replay.report.printable import plain
-from cg.replay.report.summary import Summary
+from cg.replay.reporting import plots, table
+from cg.replay.reporting.printable import plain
+from cg.replay.reporting.summary import Summary
 from cg.replay.settings import Settings
 
 STYLE = """

@@ -14,9 +14,9 @@ from typing import TextIO
 from cg.errors import CgError
 from cg.replay.batch import Result, replay
 from cg.replay.policies import KEEP, Policy, parse
-from cg.replay.report import table
-from cg.replay.report.progress import Progress
-from cg.replay.report.summary import Summary, session_dict
+from cg.replay.reporting import table
+from cg.replay.reporting.progress import Progress
+from cg.replay.reporting.summary import Summary, session_dict
 from cg.replay.sessions import find, open_all
 from cg.replay.settings import TTLS, VERDICT_TOKENS, Settings
 from cg.replay.simulation.askers import check_folder
@@ -169,7 +169,7 @@ def _say(text: str, stream: TextIO) -> None:
 
 
 def _write_html(path: Path, report: _Report, settings: Settings) -> None:
-    from cg.replay.report.html import page
+    from cg.replay.reporting.html import page
 
     try:
         path.write_text(page(report.summary, report.listed, report.drawn, settings), "utf-8")

@@ -13,7 +13,7 @@ from replaying import TRANSCRIPTS
 from cg.replay.batch import replay
 from cg.replay.cli import main
 from cg.replay.policies import parse
-from cg.replay.report.summary import Summary, resampled, session_dict
+from cg.replay.reporting.summary import Summary, resampled, session_dict
 from cg.replay.sessions import open_all
 from cg.replay.settings import Settings
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
-from cg.replay.report.printable import plain
-from cg.replay.report.summary import Summary
+from cg.replay.reporting.printable import plain
+from cg.replay.reporting.summary import Summary
 from cg.replay.row import Row
 from cg.replay.settings import Settings
 
