@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cg.replay.reporting.plots import line, words
+from cg.replay.reporting.page.plots import line, words
 from cg.replay.reporting.summary import LEVEL, RESAMPLES, SEED
 from studies.drawing import BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, document, dot, key, stroke
 from studies.measure import Results

@@ -1,10 +1,13 @@
 """Many sessions under many policies: a session is one piece of work, done here or by any executor."""
 
+import contextlib
+import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from cg.errors import CgError
@@ -19,6 +22,10 @@ from cg.replay.trace import Trace, Tracer
 
 AHEAD = 4  # sessions handed to an executor for each that is awaited: results come in order, and memory stays flat
 SWITCHED_ON = (NONE.name, "quiet", "cold")  # policies that need no judge and bring all back: what advice may name
+
+
+# How the reason begins where a file was read well and there is nothing in it to price.
+NO_SESSION = ("a log without a request", "a session without a request", "not a session log", "a copy: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,11 @@ class Result:
         default_factory=dict
     )  # lifetime -> policy -> what it costs at that one
     traces: dict[str, Trace] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """The file holds no session of its own: nothing is lost by passing over it."""
+        return self.error is not None and self.error.startswith(NO_SESSION)
 
 
 def replay_session(session: Session | Damaged, policies: Sequence[Policy], settings: Settings) -> Result:
@@ -118,6 +130,25 @@ def replay(
         if not waiting:
             return
         yield _awaited(*waiting.popleft())
+
+
+@contextlib.contextmanager
+def workers(jobs: int) -> Iterator[Executor | None]:
+    """An executor of so many processes; None for one, which is this one."""
+    if jobs == 1:
+        yield None
+        return
+    others = set(active_children())
+    # A fresh interpreter for each worker: forking a process that has threads is what breaks elsewhere. One ends at an
+    # interrupt without a word, which is ours to say.
+    interrupts = signal.SIGINT, signal.SIG_DFL
+    with ProcessPoolExecutor(jobs, get_context("spawn"), signal.signal, interrupts) as pool:
+        try:
+            yield pool
+        except BaseException:  # nobody waits for what is still being worked on
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
 
 
 def _submitted(

@@ -80,6 +80,7 @@ class Row:
     after_end: Bill = field(default_factory=Bill)  # asks and pings in a wait behind the last request that never ends
     removals: int = 0
     removed_tokens: float = 0.0
+    used_later: int = 0  # removed outputs that the rest of the session used, brought back or not
     live: int = 0  # outputs that were up for a decision and were used after it
     live_kept: int = 0
     unsure: int = 0
@@ -144,6 +145,7 @@ class Row:
             "ping_units": round(pings.units, 1),
             "removals": self.removals,
             "removed_tokens": round(self.removed_tokens),
+            "used_later": self.used_later,
             "live": self.live,
             "live_kept": self.live_kept,
             "unsure": self.unsure,

@@ -3,19 +3,24 @@
 import argparse
 import contextlib
 import json
-import signal
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import active_children, get_context
+from os import environ
 from pathlib import Path
 from typing import TextIO
 
 from cg.errors import CgError
-from cg.replay.batch import Result, replay
-from cg.replay.policies import KEEP, Policy, parse
+from cg.replay.batch import Result, replay, workers
+from cg.replay.policies import KEEP, NONE, Policy, parse
 from cg.replay.reporting import table
+from cg.replay.reporting.answer import answer
+from cg.replay.reporting.csv_rows import CsvRows
+from cg.replay.reporting.figures import CLIENT
+from cg.replay.reporting.groups import Groups
 from cg.replay.reporting.progress import Progress
+from cg.replay.reporting.report import LIFETIMES
+from cg.replay.reporting.sentences import advice
+from cg.replay.reporting.sources import beginning, default_paths, ending, ordered
 from cg.replay.reporting.summary import Summary, session_dict
 from cg.replay.sessions import find, open_all
 from cg.replay.settings import TTLS, VERDICT_TOKENS, Settings
@@ -27,7 +32,9 @@ EXIT_NOTHING = 2  # no session could be read
 
 MAX_JOBS = 256
 MAX_VERDICT_TOKENS = 100_000
+MAX_LIMIT = 1_000_000
 DRAWN = 12  # sessions whose requests are plotted, those with the largest bills
+NAMED = 200  # results of which a remark is made by name
 
 
 def replay_command(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
@@ -36,12 +43,13 @@ def replay_command(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> i
     jobs: int = arguments.jobs
     if not 1 <= jobs <= MAX_JOBS:
         raise CgError(f"jobs is {jobs}; it must be 1 to {MAX_JOBS}")
-    progress = None
-    if err.isatty() and not arguments.no_progress:
-        progress = Progress(_files(arguments.paths), err)
-    report = _Report(arguments.html)
-    with _executor(jobs) as executor:
-        results = replay(open_all(arguments.paths), policies, settings, executor=executor, jobs=jobs)
+    if not 0 <= arguments.limit <= MAX_LIMIT:
+        raise CgError(f"limit is {arguments.limit}; it must be 0 (all) to {MAX_LIMIT}")
+    paths = ordered(arguments.paths or default_paths(environ, Path.home()))
+    progress = Progress(_files(paths), err) if err.isatty() and not arguments.no_progress else None
+    with workers(jobs) as executor, _csv(arguments.csv) as lines:
+        report = Gathered(arguments.by, lines, draws=arguments.html is not None)
+        results = replay(open_all(paths), policies, settings, executor=executor, jobs=jobs)
         if progress is not None:
             results = progress.watch(results)
         try:
@@ -53,35 +61,42 @@ def replay_command(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> i
             if progress is not None:
                 progress.clear()
     if not arguments.json:
-        _print_table(report, settings, out)
-    if report.failed:
-        _say(table.skipped(report.failed), err)
+        _print_table(report, settings, arguments, out)
+    _print_left_out(report, err)
     if arguments.html is not None and report.summary.sessions:
         _write_html(arguments.html, report, settings)
     if not report.summary.sessions:
         return EXIT_NOTHING
-    return EXIT_SKIPPED if report.summary.skipped else 0
+    return EXIT_SKIPPED if report.failed else 0
 
 
-class _Report:
-    """What is kept of the results: the sums, and of the sessions as many as are shown."""
+class Gathered:
+    """What is kept of the results: the sums, the groups, and of the sessions as many as are shown."""
 
-    def __init__(self, html: Path | None) -> None:
+    def __init__(self, by: str, lines: CsvRows | None = None, *, draws: bool = False) -> None:
         self.summary = Summary()
-        self.listed: list[Result] = []
+        self.groups, self.days = Groups(by), Groups("day")
+        self.named: list[Result] = []  # of which a remark is made
         self.drawn: list[Result] = []
         self.failed: list[Result] = []
-        self._draws = html is not None
+        self.empty: list[Result] = []
+        self._lines, self._draws = lines, draws
 
     def take(self, result: Result) -> None:
         self.summary.take(result)
         if result.error is not None:
-            self.failed.append(result)
+            (self.empty if result.is_empty else self.failed).append(result)
             return
-        if len(self.listed) <= table.LISTED:
-            self.listed.append(replace(result, traces={}))
+        if result.is_outside:
+            return
+        self.groups.take(result)
+        if self._lines is not None:
+            self._lines.take(result)
+        if (result.elsewhere or not result.is_ttl_recorded) and len(self.named) < NAMED:
+            self.named.append(replace(result, traces={}, rows={}, lifetimes={}))
         if self._draws:
-            self.drawn = sorted([*self.drawn, result], key=lambda r: -r.rows["none"].total.units)[:DRAWN]
+            self.days.take(result)
+            self.drawn = sorted([*self.drawn, result], key=lambda r: (-r.rows[NONE.name].total.units, r.name))[:DRAWN]
 
     def take_all(self, results: Iterator[Result]) -> None:
         for result in results:
@@ -97,21 +112,16 @@ def _files(paths: Iterable[Path]) -> int:
 
 
 @contextlib.contextmanager
-def _executor(jobs: int) -> Iterator[Executor | None]:
-    if jobs == 1:
+def _csv(path: Path | None) -> Iterator[CsvRows | None]:
+    if path is None:
         yield None
         return
-    others = set(active_children())
-    # A fresh interpreter for each worker: forking a process that has threads is what breaks elsewhere. One ends at an
-    # interrupt without a word, which is ours to say.
-    interrupts = signal.SIGINT, signal.SIG_DFL
-    with ProcessPoolExecutor(jobs, get_context("spawn"), signal.signal, interrupts) as pool:
-        try:
-            yield pool
-        except BaseException:  # nobody waits for what is still being worked on
-            for worker in set(active_children()) - others:
-                worker.terminate()
-            raise
+    try:
+        file = path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise CgError(f"{path}: cannot be written: {error.strerror}") from error
+    with file:
+        yield CsvRows(file)
 
 
 def _policies(arguments: argparse.Namespace) -> tuple[Policy, ...]:
@@ -140,26 +150,49 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         fixed_tokens=fixed,
         prices=prices,
         with_trace=arguments.html is not None,
+        lifetimes=LIFETIMES,
+        since=None if arguments.since is None else beginning(arguments.since),
+        until=None if arguments.until is None else ending(arguments.until),
     )
 
 
-def _print_json(results: Iterator[Result], report: _Report, out: TextIO) -> None:
+def _print_json(results: Iterator[Result], report: Gathered, out: TextIO) -> None:
     """Sessions are written as they come: a report of ten thousand is never held whole."""
     out.write('{"sessions": [')
-    for n, result in enumerate(results):
-        out.write(",\n" if n else "\n")
-        out.write(json.dumps(session_dict(result)))
+    n = 0
+    for result in results:
         report.take(result)
-    out.write(f'\n], "total": {json.dumps(report.summary.to_dict())}}}\n')
+        if not result.is_outside:
+            out.write(",\n" if n else "\n")
+            out.write(json.dumps(session_dict(result)))
+            n += 1
+    summary = report.summary
+    found = {
+        "total": summary.to_dict(),
+        "lifetimes": summary.lifetimes(),
+        "answer": answer(summary).to_dict() if summary.sessions else None,
+    }
+    out.write(f"\n], {json.dumps(found)[1:]}\n")
 
 
-def _print_table(report: _Report, settings: Settings, out: TextIO) -> None:
-    if not report.summary.sessions:
+def _print_table(report: Gathered, settings: Settings, arguments: argparse.Namespace, out: TextIO) -> None:
+    summary, wide = report.summary, arguments.wide
+    if not summary.sessions:
         return
-    _say(table.totals(report.summary) + "\n", out)
-    if 1 < report.summary.sessions <= table.LISTED:
-        _say(table.by_session(report.listed) + "\n", out)
-    _say(table.notes(report.summary, settings, report.listed), out)
+    _say(table.totals(summary, wide=wide) + "\n", out)
+    if summary.sessions > 1:
+        names = [policy for policy, lifetime in summary.totals if lifetime == CLIENT]
+        _say(table.groups(report.groups, names, arguments.limit, wide=wide) + "\n", out)
+    _say(table.notes(summary, settings, report.named) + "\n", out)
+    _say(table.answered(advice(answer(summary))), out)
+
+
+def _print_left_out(report: Gathered, err: TextIO) -> None:
+    """What gave no session: by name and reason where something may be lost, else in one line."""
+    if report.failed:
+        _say(table.skipped(report.failed), err)
+    if report.empty:
+        _say(table.empty(report.empty), err)
 
 
 def _say(text: str, stream: TextIO) -> None:
@@ -168,10 +201,11 @@ def _say(text: str, stream: TextIO) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
-def _write_html(path: Path, report: _Report, settings: Settings) -> None:
-    from cg.replay.reporting.html import page
+def _write_html(path: Path, report: Gathered, settings: Settings) -> None:
+    from cg.replay.reporting.page.html import page
 
     try:
-        path.write_text(page(report.summary, report.listed, report.drawn, settings), "utf-8")
+        html = page(report.summary, report.groups, report.days, report.drawn, settings, report.named)
+        path.write_text(html, "utf-8")
     except OSError as error:
         raise CgError(f"{path}: cannot be written: {error.strerror}") from error
