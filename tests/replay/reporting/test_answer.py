@@ -93,6 +93,12 @@ def test_lifetime_alone_is_advised_where_removing_makes_it_dearer() -> None:
     assert "preset" not in "".join(lines.text for lines in advice(found).lines)
 
 
+def test_little_evidence_is_reason_to_try() -> None:
+    """A saving in each of four sessions is no more than that."""
+    found = answered_over(4, BILLS)
+    assert found.choice is not None and advice(found).head == 'Try the preset "quiet".'
+
+
 @pytest.mark.parametrize(
     ("costs", "n"),
     [

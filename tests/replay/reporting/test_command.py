@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 
+import numpy
 import pytest
 from claude_log import Log, said
 from replaying import TRANSCRIPTS
@@ -14,7 +15,8 @@ from replaying import TRANSCRIPTS
 from cg.replay.batch import replay
 from cg.replay.cli import main
 from cg.replay.policies import parse
-from cg.replay.reporting.summary import Summary, resampled, session_dict
+from cg.replay.reporting.resampling import bounds, sums
+from cg.replay.reporting.summary import Summary, session_dict
 from cg.replay.sessions import open_all
 from cg.replay.settings import Settings
 
@@ -266,12 +268,20 @@ def test_a_dask_cluster_is_an_executor_too():
 
 def test_intervals_come_from_the_sessions_and_are_the_same_every_time():
     """A policy that is a tenth cheaper everywhere has no width; one session has no interval."""
-    assert resampled([90.0, 180.0], [100.0, 200.0]) == pytest.approx((-0.1, -0.1))
-    assert resampled([90.0], [100.0]) is None
+
+    def change(own, none):
+        drawn = sums(numpy.array([own, none]).T)
+        return bounds(drawn[:, 0] / drawn[:, 1] - 1)
+
+    assert change([90.0, 180.0], [100.0, 200.0]) == pytest.approx((-0.1, -0.1))
     own, none = [80.0, 210.0, 95.0], [100.0, 200.0, 100.0]
-    low, high = resampled(own, none)
+    low, high = change(own, none)
     assert low < sum(own) / sum(none) - 1 < high
-    assert resampled(own, none) == (low, high)
+    assert change(own, none) == (low, high)
+    summary = Summary()
+    for result in replay(open_all(SMALL[:1]), parse(["cold"]), Settings()):
+        summary.take(result)
+    assert summary.interval(("cold", "client")) is None
 
 
 def test_totals_hold_no_session():

@@ -6,8 +6,6 @@ from datetime import datetime
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
 
-BY = ("session", "project", "day", "model")
-
 
 @dataclass(slots=True)
 class Group:

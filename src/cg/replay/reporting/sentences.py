@@ -46,8 +46,9 @@ def advice(answer: Answer) -> Advice:
     policy, lifetime = chosen.figures.policy, chosen.figures.lifetime
     what = [f'the preset "{policy}"'] if policy != NONE.name else []
     what += [f"a lifetime of {HOURS[lifetime]} for cache entries"] if lifetime != CLIENT else []
+    verb = "Try" if answer.sureness is Sureness.LITTLE else "Switch on"
     return Advice(
-        f"Switch on {' and '.join(what)}.",
+        f"{verb} {' and '.join(what)}.",
         _lines(policy, lifetime),
         _said(
             _saving(answer, chosen),

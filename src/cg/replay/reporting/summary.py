@@ -1,22 +1,16 @@
 """Sums over sessions, with intervals over sessions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
 from cg.replay.reporting.figures import CLIENT, Figures, Key, figures
+from cg.replay.reporting.resampling import bounds, sums
 from cg.replay.row import Row
 from cg.replay.settings import TTLS
 
-if TYPE_CHECKING:
-    import numpy
-
-RESAMPLES = 2000
-LEVEL = 0.9
-SEED = 20261130  # the same sessions give the same interval
-CHUNK = 4_000_000  # numbers held at once while resampling
 UNTOUCHED = (NONE.name, CLIENT)
 
 
@@ -127,11 +121,11 @@ class Summary:
         keys = list(self._units)
         columns = numpy.array([*self._units.values(), *self._saved_usd.values()]).T
         columns = columns[numpy.lexsort(columns.T)]  # whatever the order in which the sessions came
-        sums = _sums(columns)
-        shares = sums[:, : len(keys)] / sums[:, [keys.index(UNTOUCHED)]] - 1
-        saved = sums[:, len(keys) :]
+        drawn = sums(columns)
+        shares = drawn[:, : len(keys)] / drawn[:, [keys.index(UNTOUCHED)]] - 1
+        saved = drawn[:, len(keys) :]
         self._intervals = {
-            key: Interval(_bounds(shares[:, n]), _bounds(saved[:, n])) for n, key in enumerate(keys) if key != UNTOUCHED
+            key: Interval(bounds(shares[:, n]), bounds(saved[:, n])) for n, key in enumerate(keys) if key != UNTOUCHED
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,34 +159,6 @@ def rows_of(result: Result) -> dict[Key, Row]:
     """A session's rows by policy and lifetime."""
     rows = {(policy, CLIENT): row for policy, row in result.rows.items()}
     return rows | {(policy, name): row for name, there in result.lifetimes.items() for policy, row in there.items()}
-
-
-def _sums(columns: "numpy.ndarray") -> "numpy.ndarray":
-    """Sums of the columns over resamples of the lines."""
-    import numpy
-
-    n = len(columns)
-    rng, sums = numpy.random.default_rng(SEED), []
-    for start in range(0, RESAMPLES, step := max(1, CHUNK // n)):
-        sums.append(rng.multinomial(n, [1 / n] * n, size=min(step, RESAMPLES - start)) @ columns)
-    return numpy.concatenate(sums)
-
-
-def _bounds(values: "numpy.ndarray") -> tuple[float, float]:
-    import numpy
-
-    low, high = numpy.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def resampled(own: Sequence[float], none: Sequence[float]) -> tuple[float, float] | None:
-    """Bounds of sum(own) / sum(none) - 1 over resamples of the sessions; None for fewer than two."""
-    if len(own) < 2 or not sum(none):
-        return None
-    import numpy
-
-    sums = _sums(numpy.array([own, none]).T)
-    return _bounds(sums[:, 0] / sums[:, 1] - 1)
 
 
 def session_dict(result: Result) -> dict[str, Any]:
