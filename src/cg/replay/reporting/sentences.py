@@ -41,7 +41,7 @@ def advice(answer: Answer) -> Advice:
     """The answer in plain sentences."""
     chosen = answer.choice
     if chosen is None:
-        sentences = (_why_nothing(answer), _cold_requests(answer), _how_sure(answer))
+        sentences = (_why_nothing(answer), _cold_requests(answer), _how_sure(answer), _cold_alone(answer))
         return Advice("Nothing here is worth switching on.", (), _said(*sentences, _best_case(answer)))
     policy, lifetime = chosen.figures.policy, chosen.figures.lifetime
     what = [f'the preset "{policy}"'] if policy != NONE.name else []
@@ -142,13 +142,14 @@ def _cold_requests(answer: Answer) -> str:
 def _how_sure(answer: Answer) -> str:
     seen = f"{counted(answer.sessions, 'session')}, {counted(answer.none.cold_requests, 'cold request')}"
     seen += f", {_days(answer)}" if answer.days is not None else ", without dates"
-    match answer.sureness:
-        case Sureness.LITTLE:
-            return f"How sure: little ({seen}). A single long wait can turn the answer; ask again with more logs."
-        case Sureness.SOME:
-            return f"How sure: somewhat ({seen}). The direction will hold if you work as before; the size may not."
-        case Sureness.FAIR:
-            return f"How sure: fairly ({seen}), if you work as before. The range does not allow for other work."
+    grade = {Sureness.LITTLE: "little", Sureness.SOME: "somewhat", Sureness.FAIR: "fairly"}[answer.sureness]
+    if answer.sureness is Sureness.LITTLE:
+        return f"How sure: {grade} ({seen}). A single long wait can turn the answer; ask again with more logs."
+    if answer.choice is None:
+        return f"How sure: {grade} ({seen}), if you work as before. Ask again with more logs."
+    if answer.sureness is Sureness.SOME:
+        return f"How sure: {grade} ({seen}). The direction will hold if you work as before; the size may not."
+    return f"How sure: {grade} ({seen}), if you work as before. The range does not allow for other work."
 
 
 def _days(answer: Answer) -> str:
@@ -162,10 +163,11 @@ def _why_nothing(answer: Answer) -> str:
     if near is None or near.figures.change is None:
         return "Neither removing tool outputs nor another lifetime would have made these sessions cheaper."
     saved, what = share(-near.figures.change), _named(near.figures)
+    of = "of the bill" if near.figures.saved_usd is None else f"of the bill ({dollars(near.figures.saved_usd)})"
     if -near.figures.change < LEAST_SHARE:
-        return f"The cheapest choice, {what}, would have saved {saved} of the bill, which is too little to notice."
+        return f"The cheapest choice, {what}, would have saved {saved} {of}, which is too little to notice."
     return (
-        f"The cheapest choice, {what}, would have saved {saved} of the bill, but on these sessions that may be chance: in more "
+        f"The cheapest choice, {what}, would have saved {saved} {of}, but on these sessions that may be chance: in more "
         "than one of twenty draws of as many sessions it costs more than it saves."
     )
 
@@ -192,9 +194,23 @@ def _beside(answer: Answer, chosen: Choice) -> str:
         return ""
     own = cold.figures
     more = share((own.saved_units - chosen.figures.saved_units) / answer.none.units)
+    return f"The preset cold in its place would save {more} of the bill more, but it judges nothing: {_what_cold_does(own)}."
+
+
+def _cold_alone(answer: Answer) -> str:
+    cold = answer.cold
+    if cold is None or not cold.is_sure:
+        return ""
     return (
-        f"The preset cold in its place would save {more} of the bill more, but it judges nothing: it removes all outputs but the "
-        f"newest ten, and {own.used_later:,} of {counted(own.removals, 'output')} were used again later."
+        f"The preset cold would have saved {share(-(cold.figures.change or 0.0))} of the bill, but it judges nothing and is no advice: "
+        f"{_what_cold_does(cold.figures)}."
+    )
+
+
+def _what_cold_does(own: Figures) -> str:
+    return (
+        f"it removes all outputs but the newest ten, and {own.used_later:,} of {counted(own.removals, 'output')} were used again "
+        "later"
     )
 
 

@@ -18,8 +18,8 @@ WIDTH = 100  # of a line, unless it may be wide
 LEAST_NAME = 24  # letters that are left of a name at least
 
 MONEY = ("policy", "bill", "saved", "change", "90 %", "removal", "kept alive", "lifetime", "spent")
-CONTENT: tuple[str, ...] = ("policy", "removed", "tokens", "used later", "brought back", "rescued", "asks", "pings")
-CONTENT += ("broken", "cold saved")
+CONTENT: tuple[str, ...] = ("policy", "removed", "tokens", "used later", "expanded", "cold saved", "rescued")
+CONTENT += ("asks", "pings", "broken")
 JUDGING = ("live kept", "spent gone")  # of the outputs that were up for a decision
 LOSING = ("mask-all-but-k", "drop-all")
 WARNING = (
@@ -65,11 +65,11 @@ def _content(own: Figures) -> tuple[str, ...]:
         count(own.removed_tokens),
         part(own.used_later, own.removals),
         count(own.expansions),
+        share(own.recovered if own.lifetime == CLIENT else None),
         count(own.rescued),
         count(own.asks),
         count(own.pings),
         count(own.prefix_breaks),
-        share(own.recovered if own.lifetime == CLIENT else None),
         part(own.live_kept, own.live),
         part(own.spent_dropped, own.spent),
     )
@@ -161,11 +161,18 @@ def remarks(summary: Summary, settings: Settings, results: Sequence[Result]) -> 
     """The same as sentences."""
     lines = [
         f"{counted(summary.sessions, 'session')}, {counted(summary.requests, 'request')}, "
-        f"{counted(summary.outputs, 'tool output')}. 'change', '90 %' (sessions resampled) and 'cold saved' are in price units, "
-        "so they hold for any model; 'saved' is removal, kept alive and lifetime less what was spent on it.",
-        f"Taken for granted: {settings.bytes_per_token:g} bytes a token, {settings.verdict_tokens} output tokens a verdict. An "
-        "output that is gone is charged the round that brings it back at each later use.",
+        f"{counted(summary.outputs, 'tool output')}. cold: requests that came after the provider had let go of the cached "
+        "beginning of their conversation.",
+        "saved is removal (tool outputs taken out), kept alive (cached beginnings renewed in time) and lifetime (another one than "
+        "the client asked for), less spent (requests of the sweep's own, and bringing outputs back).",
+        "change is the bill against doing nothing, by the usual ratios of prices, so that it holds for any model; 90 % is where nine "
+        "of ten draws of as many sessions lie.",
+        "used later counts removed outputs that the session used again; each such use is charged the round that brings the "
+        f"output back (expanded). Taken for granted: {settings.bytes_per_token:g} bytes a token, {settings.verdict_tokens} output "
+        "tokens a verdict.",
     ]
+    if any(is_best_case(policy) for policy, _ in summary.totals):
+        lines.append("best case: judged by somebody who knows how the session went on.")
     if any(not result.is_ttl_recorded for result in results):
         star = "* " if summary.sessions > 1 else ""  # one session has no table of sessions, in which the star stands
         lines.append(

@@ -57,7 +57,7 @@ def _answer(said: Advice) -> str:
     first, rest = said.sentences[:FIRST], said.sentences[FIRST:]
     lines = (f"{paragraph(each.where)}<pre>{text_of_lines(each.text)}</pre>" for each in said.lines)
     why = "".join(map(paragraph, rest))
-    more = f"<details><summary>How sure that is, and what it means</summary>{why}</details>" if why else ""
+    more = f"<details><summary>What that means, and what it rests on</summary>{why}</details>" if why else ""
     return (
         f'<section class="answer" aria-label="The answer"><h2>{text(said.head)}</h2>'
         + "".join(map(paragraph, first))

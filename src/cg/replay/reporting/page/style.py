@@ -25,7 +25,7 @@ table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-num
 caption{text-align:left;color:var(--soft);font-size:.86rem;padding:0 0 .3rem}
 caption span{display:block;white-space:normal;max-width:min(74ch,85vw)}
 th,td{padding:.32rem .6rem;text-align:right;border-bottom:1px solid var(--line)}
-th:first-child,td:first-child{text-align:left;padding-left:0;max-width:46ch;overflow:hidden;text-overflow:ellipsis}
+th:first-child,td:first-child{text-align:left;padding-left:0;max-width:min(46ch,52vw);overflow:hidden;text-overflow:ellipsis}
 thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}tr.late td,tr.late th{color:var(--late)}
 tr.chosen{background:var(--panel);font-weight:600}
 details{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:.6rem 1rem;margin:.7rem 0}
