@@ -39,11 +39,11 @@ LAYERS = {
         "policies prompt recordings row settings",
         "cache_model sessions",
         "reading",
-        "simulation",
+        "about simulation",
         "run",
         "trace",
         "batch",
-        "report",
+        "reporting",
         "cli",
     ],
     "gateway": [

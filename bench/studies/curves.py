@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cg.replay.report.plots import line, words
-from cg.replay.report.summary import LEVEL, RESAMPLES, SEED
+from cg.replay.reporting.page.plots import line, words
+from cg.replay.reporting.resampling import LEVEL, RESAMPLES, SEED
 from studies.drawing import BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, document, dot, key, stroke
 from studies.measure import Results
 from studies.moments import EVERY, FLOOR_TOKENS, LIVE, SPENT

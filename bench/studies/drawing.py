@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from cg.replay.report.plots import line, ticks, words
+from cg.replay.reporting.page.plots import line, ticks, words
 from studies.measure import Results
 from studies.study import Panel, Study
 

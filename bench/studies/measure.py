@@ -5,10 +5,12 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from itertools import islice
 
+import numpy
+
 from cg.errors import CgError
 from cg.replay.reading import record
 from cg.replay.recordings.recording import Damaged, Session
-from cg.replay.report.summary import resampled
+from cg.replay.reporting.resampling import bounds, sums
 from cg.replay.row import Row
 from studies.moments import Moment, moments
 from studies.variants import Variant
@@ -56,9 +58,11 @@ class Results:
     def interval(self, variant: Variant, base: Variant | None = None) -> tuple[float, float] | None:
         """Bounds of `change` under resampled sessions, 5 % and 95 %; the two stay paired."""
         none = self.units(variant.untouched)
-        pairs = zip(self.units(variant), self.units(base or variant.untouched), none, strict=True)
-        found = resampled([own - other + n for own, other, n in pairs], none)
-        return found
+        if len(none) < 2 or not sum(none):
+            return None
+        triples = zip(self.units(variant), self.units(base or variant.untouched), none, strict=True)
+        drawn = sums(numpy.array([(own - other + n, n) for own, other, n in triples]))
+        return bounds(drawn[:, 0] / drawn[:, 1] - 1)
 
     def net_usd(self, variant: Variant) -> float | None:
         """Dollars saved against doing nothing on the sessions whose models have a known price; None if none has."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from cg.errors import CgError
-from cg.replay.report.summary import LEVEL
+from cg.replay.reporting.resampling import LEVEL
 from cg.replay.settings import VERDICT_TOKENS
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from studies import curves

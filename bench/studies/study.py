@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cg.replay.report.table import count, dollars, part, share
+from cg.replay.reporting.words import count, dollars, part, share
 from studies.measure import Results
 from studies.variants import Variant
 

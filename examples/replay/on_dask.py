@@ -5,25 +5,21 @@ the address of a scheduler to use a real cluster. Needs `pip install distributed
 """
 
 import sys
-from pathlib import Path
 
 from distributed import Client, LocalCluster
 
-from cg.replay.batch import replay
-from cg.replay.policies import parse
-from cg.replay.report import table
-from cg.replay.report.summary import Summary
-from cg.replay.sessions import open_all
-from cg.replay.settings import Settings
+from cg.replay import report
 
 
-def main(paths: list[Path]) -> None:
-    summary = Summary()
+def main(paths: list[str]) -> None:
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        for result in replay(open_all(paths), parse(), Settings(), executor=client.get_executor(), jobs=2):
-            summary.take(result)
-    print(table.totals(summary))
+        found = report(paths, executor=client.get_executor(), jobs=2)
+    for row in found.policies:
+        own = row.figures
+        print(f"{own.policy:12} {own.lifetime:7} {own.units:14,.0f} units, {own.saved_units:12,.0f} saved")
+    if found.advice is not None:
+        print(found.advice.head)
 
 
 if __name__ == "__main__":
-    main([Path(argument) for argument in sys.argv[1:]])
+    main(sys.argv[1:])

@@ -22,7 +22,7 @@ README = {  # commands of the first page, which carries no comments: why they ar
     "python3 -m venv .venv\n.venv/bin/pip install -q '.[dev]'\n.venv/bin/python -m pytest\n": (
         "installs from the package index; .ci/run runs it as it stands"
     ),
-    "cg-sweep replay ~/.claude/projects --policy none --policy quiet --policy cold --html report.html": "reads your own logs",
+    "cg-sweep replay --html report.html": "reads your own logs",
     "pip install '.[proxy]'": "installs from the package index",
     "cg-proxy run -- claude": "needs Claude Code and a key",
     "cg-proxy doctor": "needs a key and the network",

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from replaying import TRANSCRIPTS
 
-from cg.replay.batch import replay
+from cg.replay.batch import replay, workers
 from cg.replay.cli import main
 from cg.replay.policies import parse
-from cg.replay.report import command
+from cg.replay.reporting import command
 from cg.replay.sessions import Session, open_all
 from cg.replay.settings import Settings
 
@@ -44,7 +44,7 @@ def test_a_worker_that_is_killed_loses_sessions_by_name(capsys, monkeypatch: pyt
     """What was lost is skipped as what cannot be read is, with the same exit codes."""
     killing = replace(small(), name="killing", path=Path("killing.json"), read=partial(os._exit, 1))
     sessions = [killing, *(replace(small(), name=f"s{n}") for n in range(20))]
-    with command._executor(2) as pool:
+    with workers(2) as pool:
         results = list(replay(sessions, parse(["cold"]), Settings(), executor=pool, jobs=2))
     assert [r.name for r in results] == [s.name for s in sessions]
     assert {r.error for r in results} <= {None, "lost: a worker process was ended from outside"}
@@ -59,7 +59,7 @@ def test_a_worker_that_is_killed_loses_sessions_by_name(capsys, monkeypatch: pyt
 def test_an_interrupt_ends_the_workers_too() -> None:
     """Nobody waits for what is still being worked on, and nothing of it is left behind."""
     before = set(active_children())
-    with pytest.raises(KeyboardInterrupt), command._executor(2) as pool:
+    with pytest.raises(KeyboardInterrupt), workers(2) as pool:
         assert pool is not None
         pool.submit(os.getpid).result()
         unfinished = pool.submit(time.sleep, 600)

@@ -40,6 +40,10 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Replay",
         "Recorded sessions, priced under a policy.",
         (
+            "cg.replay.reporting.report",
+            "cg.replay.reporting.answer",
+            "cg.replay.reporting.figures",
+            "cg.replay.reporting.sentences",
             "cg.replay.sessions",
             "cg.replay.reading",
             "cg.replay.policies",

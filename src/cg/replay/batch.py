@@ -1,22 +1,31 @@
 """Many sessions under many policies: a session is one piece of work, done here or by any executor."""
 
+import contextlib
+import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
-from dataclasses import dataclass, field
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from cg.errors import CgError
-from cg.replay.policies import Policy
-from cg.replay.reading import record
+from cg.replay.about import About, about
+from cg.replay.policies import NONE, Policy
+from cg.replay.reading import Recording, record
 from cg.replay.row import Row
 from cg.replay.run import run
 from cg.replay.sessions import Damaged, Session, unexpected
-from cg.replay.settings import Settings
+from cg.replay.settings import TTLS, Settings
 from cg.replay.trace import Trace, Tracer
 
 AHEAD = 4  # sessions handed to an executor for each that is awaited: results come in order, and memory stays flat
+SWITCHED_ON = (NONE.name, "quiet", "cold")  # policies that need no judge and bring all back: what advice may name
+
+
+# How the reason begins where a file was read well and there is nothing in it to price.
+NO_SESSION = ("a log without a request", "a session without a request", "not a session log", "a copy: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +41,18 @@ class Result:
     outputs: int = 0
     ttl_s: int = 0
     is_ttl_recorded: bool = False
+    about: About = About()
+    is_outside: bool = False  # began before or after what was asked for: read, and not priced
     rows: dict[str, Row] = field(default_factory=dict)
+    lifetimes: dict[str, dict[str, Row]] = field(
+        default_factory=dict
+    )  # lifetime -> policy -> what it costs at that one
     traces: dict[str, Trace] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """The file holds no session of its own: nothing is lost by passing over it."""
+        return self.error is not None and self.error.startswith(NO_SESSION)
 
 
 def replay_session(session: Session | Damaged, policies: Sequence[Policy], settings: Settings) -> Result:
@@ -41,17 +60,24 @@ def replay_session(session: Session | Damaged, policies: Sequence[Policy], setti
     if isinstance(session, Damaged):
         return Result(session.name, session.path, session.reason)
     try:
-        recording = record(session)
-        rows, traces = {}, {}
-        for policy in policies:
-            tracer = Tracer() if settings.with_trace else None
-            rows[policy.name] = run(recording, policy, settings, tracer)
-            if tracer is not None:
-                traces[policy.name] = tracer.trace(recording, settings.bytes_per_token)
+        return _priced(session, policies, settings)
     except CgError as error:
         return Result(session.name, session.path, str(error))
     except Exception as error:
         return Result(session.name, session.path, unexpected(error))
+
+
+def _priced(session: Session, policies: Sequence[Policy], settings: Settings) -> Result:
+    recording = record(session)
+    known = about(session, recording)
+    if not settings.takes(known.started):
+        return Result(session.name, session.path, about=known, is_outside=True)
+    rows, traces = {}, {}
+    for policy in policies:
+        tracer = Tracer() if settings.with_trace else None
+        rows[policy.name] = run(recording, policy, settings, tracer)
+        if tracer is not None:
+            traces[policy.name] = tracer.trace(recording, settings.bytes_per_token)
     return Result(
         session.name,
         session.path,
@@ -61,9 +87,22 @@ def replay_session(session: Session | Damaged, policies: Sequence[Policy], setti
         outputs=sum(len(m.outputs) for turn in recording.turns if not turn.opens for m in turn.messages),
         ttl_s=settings.ttl_of(recording.ttl_s),
         is_ttl_recorded=settings.ttl_s is None and recording.ttl_s is not None,
+        about=known,
         rows=rows,
+        lifetimes={name: _at_lifetime(name, recording, policies, settings, rows) for name in settings.lifetimes},
         traces=traces,
     )
+
+
+def _at_lifetime(
+    name: str, recording: Recording, policies: Sequence[Policy], settings: Settings, rows: dict[str, Row]
+) -> dict[str, Row]:
+    """What doing nothing, and each policy that could be switched on, costs at another lifetime than the client's."""
+    wanted = [policy for policy in policies if policy.name in SWITCHED_ON]
+    if TTLS[name] == settings.ttl_of(recording.ttl_s):
+        return {policy.name: rows[policy.name] for policy in wanted}
+    there = replace(settings, ttl_s=TTLS[name])
+    return {policy.name: run(recording, policy, there) for policy in wanted}
 
 
 def replay(
@@ -91,6 +130,25 @@ def replay(
         if not waiting:
             return
         yield _awaited(*waiting.popleft())
+
+
+@contextlib.contextmanager
+def workers(jobs: int) -> Iterator[Executor | None]:
+    """An executor of so many processes; None for one, which is this one."""
+    if jobs == 1:
+        yield None
+        return
+    others = set(active_children())
+    # A fresh interpreter for each worker: forking a process that has threads is what breaks elsewhere. One ends at an
+    # interrupt without a word, which is ours to say.
+    interrupts = signal.SIGINT, signal.SIG_DFL
+    with ProcessPoolExecutor(jobs, get_context("spawn"), signal.signal, interrupts) as pool:
+        try:
+            yield pool
+        except BaseException:  # nobody waits for what is still being worked on
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
 
 
 def _submitted(

@@ -39,7 +39,37 @@ def plus(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a + b
 
 
+def less(a: float | None, b: float | None) -> float | None:
+    """A difference in which what is unknown stays unknown."""
+    return None if a is None or b is None else a - b
+
+
 KINDS = ("request", "ask", "ping", "expansion")
+
+
+@dataclass(slots=True)
+class Saved:
+    """What something saved; `usd` is None once a price in it was unknown."""
+
+    units: float = 0.0
+    usd: float | None = 0.0
+
+    def include(self, units: float, usd: float | None) -> None:
+        self.units += units
+        self.usd = plus(self.usd, usd)
+
+    def beside(self, units: float, usd: float | None) -> "Saved":
+        """What is left of it when this much is taken out."""
+        return Saved(self.units - units, less(self.usd, usd))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where a policy's saving on its requests comes from: the three less its own calls are its net."""
+
+    removal: Saved  # outputs that requests no longer carry, less what declaring a tool and markers cost
+    alive: Saved  # entries that pings and asks kept
+    lifetime: Saved  # another lifetime than the client's, as it would have paid without any removal
 
 
 @dataclass(slots=True)
@@ -50,6 +80,7 @@ class Row:
     after_end: Bill = field(default_factory=Bill)  # asks and pings in a wait behind the last request that never ends
     removals: int = 0
     removed_tokens: float = 0.0
+    used_later: int = 0  # removed outputs that the rest of the session used, brought back or not
     live: int = 0  # outputs that were up for a decision and were used after it
     live_kept: int = 0
     unsure: int = 0
@@ -61,6 +92,7 @@ class Row:
     prefix_breaks: int = 0
     cold_requests: int = 0  # requests after a wait as long as the lifetime, by the recording's clock
     cold_excess: float = 0.0  # units: what such requests wrote again, above what reading it would have cost
+    alive: Saved = field(default_factory=Saved)  # by reads that without a renewal would have been writes
 
     @property
     def total(self) -> Bill:
@@ -76,18 +108,34 @@ class Row:
             self.bills[kind].include(other.bills[kind])
         self.after_end.include(other.after_end)
         for each in fields(self):
-            if each.name not in ("bills", "after_end"):
+            if each.name not in ("bills", "after_end", "alive"):
                 setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        self.alive.include(other.alive.units, other.alive.usd)
 
-    def to_dict(self, none: "Row | None") -> dict[str, Any]:
-        """The row as plain values; `none` is the untouched session's, against which the net stands."""
+    def split(self, none: "Row", untouched: "Row | None" = None) -> Split:
+        """The saving against `none`, by where it comes from; `untouched` is doing nothing at this row's own lifetime."""
+        base, plain, own = none.total, (untouched or none).total, self.bills["request"]
+        lifetime = Saved(base.units - plain.units, less(base.usd, plain.usd))
+        gross = Saved(plain.units - own.units, less(plain.usd, own.usd))
+        return Split(gross.beside(self.alive.units, self.alive.usd), self.alive, lifetime)
+
+    def to_dict(self, none: "Row | None", untouched: "Row | None" = None) -> dict[str, Any]:
+        """The row as plain values; `none` is the untouched session's, against which the net stands, and `untouched` the
+        same at this row's lifetime, where that is another."""
         total, base = self.total, none.total if none else None
         asks, pings, expansions = (self.bills[kind] for kind in KINDS[1:])
+        split = self.split(none, untouched) if none else None
         return {
             "usd": total.usd,
-            "net_usd": _less(base.usd, total.usd) if base else None,
+            "net_usd": less(base.usd, total.usd) if base else None,
             "units": round(total.units, 1),
             "net_units": round(base.units - total.units, 1) if base else None,
+            "saved_removal_usd": split.removal.usd if split else None,
+            "saved_removal_units": round(split.removal.units, 1) if split else None,
+            "saved_alive_usd": split.alive.usd if split else None,
+            "saved_alive_units": round(split.alive.units, 1) if split else None,
+            "saved_lifetime_usd": split.lifetime.usd if split else None,
+            "saved_lifetime_units": round(split.lifetime.units, 1) if split else None,
             "tokens": total.tokens,
             "asks": asks.calls,
             "ask_usd": asks.usd,
@@ -97,6 +145,7 @@ class Row:
             "ping_units": round(pings.units, 1),
             "removals": self.removals,
             "removed_tokens": round(self.removed_tokens),
+            "used_later": self.used_later,
             "live": self.live,
             "live_kept": self.live_kept,
             "unsure": self.unsure,
@@ -113,7 +162,3 @@ class Row:
             "after_end_usd": self.after_end.usd,
             "after_end_units": round(self.after_end.units, 1),
         }
-
-
-def _less(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a - b

@@ -39,6 +39,7 @@ class Sent:
     line: History
     removed: Set[str]  # tool_use ids that are gone by now
     expanded: tuple[str, ...]
+    is_cold: bool  # it came a lifetime or more after the request before
 
 
 Watch = Callable[[Sent], None]
@@ -127,14 +128,16 @@ class Run:
         output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
         usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
         self._actor.bill(usage)
-        if n_old and self._last_at is not None and turn.at - self._last_at >= line.ttl_s:
+        is_cold = bool(n_old) and self._last_at is not None and turn.at - self._last_at >= line.ttl_s
+        if is_cold:
             again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
             row.cold_requests += 1
             row.cold_excess += again * (RELATIVE.write(line.ttl_s) - RELATIVE.read)
+            row.alive.include(*self.account.worth_of_reading(usage.read, line.ttl_s, line.model, turn.at))
         self._last_at, self._n_sent = turn.at, len(line.messages)
         expanded = self._expand(turn)
         if self._watch is not None:
-            self._watch(Sent(turn, usage, row, line, self.outcomes.removed, expanded))
+            self._watch(Sent(turn, usage, row, line, self.outcomes.removed, expanded, is_cold))
 
     def _expand(self, turn: Turn) -> tuple[str, ...]:
         """The round that brings back what the answer to this request uses of what was removed.

@@ -22,7 +22,18 @@ class Settings:
     prices: PriceTable = field(default_factory=PriceTable.default)
     every_turn: bool = False  # run the sweep at every request, also where it could do nothing
     with_trace: bool = False  # keep each turn's figures, for plots
+    lifetimes: tuple[str, ...] = ()  # of TTLS: what policies that could be switched on would cost at each of these too
+    since: float | None = None  # seconds since the epoch: sessions that began earlier are left out, undated ones too
+    until: float | None = None  # those that began at this moment or later
 
     def ttl_of(self, recorded: int | None) -> int:
         """The lifetime that a session is replayed with."""
         return self.ttl_s or recorded or FIVE_MINUTES_S
+
+    def takes(self, started: float | None) -> bool:
+        """Whether a session that began then is wanted; None: it has no date."""
+        if self.since is None and self.until is None:
+            return True
+        if started is None:
+            return False
+        return (self.since is None or started >= self.since) and (self.until is None or started < self.until)

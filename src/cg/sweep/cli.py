@@ -7,12 +7,24 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cg import __version__
 from cg.errors import CgError
 from cg.sweep import config as configuration
+from cg.sweep.accounting.status_line import (
+    TAIL_BYTES,
+    Entry,
+    client_status,
+    entry_of,
+    last_answer,
+    status_line,
+    swept_in_all,
+    swept_of,
+    tokens_of,
+)
 from cg.sweep.body.transcript import MAX_BYTES, Unreadable, read
 from cg.sweep.config import Config
 from cg.sweep.core.idle_ask import Settled, claim_of, due_at
@@ -20,11 +32,13 @@ from cg.sweep.drivers import Sweep
 from cg.sweep.history.branches import Continuation, place
 from cg.sweep.judging.recorded_asker import RecordedAsker
 from cg.sweep.open_store import open_store
+from cg.sweep.prices import PriceTable
 from cg.sweep.storage.redis.address import is_address
 from cg.sweep.values import moment
 
 EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024
+MAX_STATUS_BYTES = 4 * 1024 * 1024  # of the JSON that a client writes for its status line
 STATE = "the state: a file, which `run` makes if absent (mode 0600), or redis://, rediss:// or unix:// of a server"
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 EXIT_INTERRUPTED = 130  # as a shell counts a program that was ended by an interrupt
@@ -99,8 +113,8 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
     _state_arguments(expand)
     expand.set_defaults(command=_expand)
 
-    status = commands.add_parser("status", help="what a state file holds, as JSON")
-    status.add_argument("--state", required=True, metavar="FILE|URL", help=STATE)
+    status = commands.add_parser("status", help="what a state holds, as JSON, or one line for a status bar")
+    _status_arguments(status)
     status.set_defaults(command=_status)
 
     forget = commands.add_parser("forget", help="erase a session, or everything")
@@ -122,6 +136,16 @@ def _parser(more: Sequence[Callable[[Commands], None]]) -> argparse.ArgumentPars
 def _state_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", required=True, metavar="FILE|URL", help=STATE)
     parser.add_argument("--session", required=True, metavar="ID", help="the conversation's name")
+
+
+def _status_arguments(status: argparse.ArgumentParser) -> None:
+    add = status.add_argument
+    add("--state", metavar="FILE|URL", help=f"{STATE}; needed without --line")
+    line = "one line: how long the cache entry lives, what a lapse would cost, what was removed, what it saved; of --session,"
+    add("--line", action="store_true", help=f"{line} else of the session whose status Claude Code writes on stdin")
+    add("--session", metavar="ID", help="with --line: the conversation's name in the state")
+    add("--model", default="", metavar="NAME", help="with --session: the model, for prices")
+    add("--now", type=_seconds, default=None, metavar="SECONDS", help="with --line: the time, since the epoch")
 
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
@@ -212,9 +236,53 @@ def _expand(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    if arguments.line:
+        print(_status_line(arguments))
+        return 0
+    if arguments.state is None:
+        raise CgError("status: --state FILE|URL is needed; without one there is only --line")
     with open_store(arguments.state, Config(), must_exist=True) as store:
         print(json.dumps(dict(store.status()), indent=1))
     return 0
+
+
+def _status_line(arguments: argparse.Namespace) -> str:
+    now = time.time() if arguments.now is None else arguments.now
+    name, model, entry = arguments.session, arguments.model, Entry()
+    if name is None:
+        client = client_status(_read_bounded(sys.stdin.buffer, MAX_STATUS_BYTES))
+        name, model = client.session, client.model
+        entry = last_answer(_tail(client.log))
+        tokens = entry.tokens if client.usage is None else tokens_of(client.usage)
+        entry = replace(entry, tokens=tokens, model=model or entry.model)
+    elif arguments.state is None:
+        raise CgError("status: --session needs the --state that knows it")
+    swept = None
+    if arguments.state is not None:
+        with open_store(arguments.state, Config(), must_exist=True) as store:
+            thread = session_thread(name)
+            known = store.load(thread)
+            is_known = bool(known.branches) or arguments.session is not None
+            # a gateway names its threads by the credential too, which nobody here has: then the sums of all
+            swept = swept_of(known, store.totals(thread)) if is_known else swept_in_all(store.totals())
+            if entry.at is None:
+                entry = entry_of(known, entry.model or model)
+    return status_line(entry, swept, now, PriceTable.default())
+
+
+def _tail(log: Path | None) -> list[bytes]:
+    """The last whole lines of a log; none of one that is not there."""
+    if log is None:
+        return []
+    try:
+        if not log.is_file():
+            return []
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            return file.read(TAIL_BYTES).split(b"\n")
+    except OSError:  # a status line says what it can
+        return []
 
 
 def _forget(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from cg.replay.cache_model import Breakpoint, CacheModel, Prompt
 from cg.replay.row import Row
+from cg.sweep.economics import RELATIVE
 from cg.sweep.prices import Price, PriceTable
 from cg.sweep.values import Usage
 
@@ -34,6 +35,12 @@ class Account:
         usage = Usage(seen.fresh, seen.read, seen.write_5m, seen.write_1h, output)
         self.row.bills[kind].add(usage, self.price(model, at))
         return usage
+
+    def worth_of_reading(self, tokens: int, ttl_s: int, model: str, at: float) -> tuple[float, float | None]:
+        """What it saves that these tokens are read and not written again: units, and dollars where the price is known."""
+        price = self.price(model, at)
+        usd = None if price is None else tokens * (price.write(ttl_s) - price.read) / 1e6
+        return tokens * (RELATIVE.write(ttl_s) - RELATIVE.read), 0.0 if not tokens else usd
 
     def peek(self, prompt: Prompt, breakpoints: Sequence[Breakpoint], at: float) -> Usage:
         """What a request would read and write, without making it."""

@@ -14,6 +14,7 @@ class Outcomes:
         self._hindsight = hindsight
         self._labels: dict[str, Label] = {}
         self.removed: set[str] = set()
+        self._used: set[str] = set()  # removed at a time when the rest of the session still used them
         self._needed: list[tuple[int, str]] = []  # (request, id): when a removed output will be asked for
 
     def offer(self, tool_use_ids: Iterable[str], request: int) -> None:
@@ -26,7 +27,9 @@ class Outcomes:
         """An output that `request` carries no more."""
         if tool_use_id not in self.removed:
             self.removed.add(tool_use_id)
-            self._labels[tool_use_id] = self._hindsight.label(tool_use_id, request)
+            self._labels[tool_use_id] = label = self._hindsight.label(tool_use_id, request)
+            if label is Label.LIVE:
+                self._used.add(tool_use_id)
             self._await(tool_use_id, request)
 
     def restore(self, tool_use_id: str) -> None:
@@ -50,6 +53,7 @@ class Outcomes:
 
     def count(self, row: Row) -> None:
         """Put the sums onto a row."""
+        row.used_later = len(self._used)
         for tool_use_id, label in self._labels.items():
             is_kept = tool_use_id not in self.removed
             if label is Label.LIVE:

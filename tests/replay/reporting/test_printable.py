@@ -8,8 +8,8 @@ import pytest
 from replaying import TRANSCRIPTS
 
 from cg.replay.cli import main
-from cg.replay.report import command
-from cg.replay.report.printable import plain
+from cg.replay.reporting import command
+from cg.replay.reporting.printable import plain
 
 SMALL = (TRANSCRIPTS / "ctxeval-small-15.json").read_bytes()
 
@@ -32,12 +32,14 @@ def test_what_is_not_printed_as_itself_is_escaped(name: str, shown: str) -> None
 
 
 def hostile(folder: Path) -> None:
-    """Two sessions and a file that is none, with names and a client that would steer a terminal, or are no text."""
+    """Two sessions, a damaged one and a file that is none, with names and a client that would steer a terminal, or are no
+    text."""
     session = json.loads(SMALL)
     for name in ("red\x1b[31m", "half \ud800"):
         session |= {"name": name, "client": "\x1b]0;owned\x07\ud800"}
         (folder / f"{len(name)}.json").write_text(json.dumps(session))
-    (folder / "broken\x1b[2J.json").write_text("nothing")
+    (folder / "broken\x1b[2J.json").write_text('{"format": "agent-session/1", "events": [')
+    (folder / "other\x1b[2J.json").write_text("nothing")
 
 
 def test_hostile_names_reach_neither_a_terminal_nor_a_page(tmp_path: Path, capsys) -> None:
@@ -46,12 +48,17 @@ def test_hostile_names_reach_neither_a_terminal_nor_a_page(tmp_path: Path, capsy
     folder.mkdir()
     hostile(folder)
     page = tmp_path / "page.html"
-    assert main(["replay", "--policy", "cold", "--html", str(page), str(folder)]) == 3
+    assert (
+        main(["replay", "--policy", "cold", "--html", str(page), "--csv", str(tmp_path / "lines.csv"), str(folder)])
+        == 3
+    )
     captured = capsys.readouterr()
-    for text in (captured.out, page.read_text("utf-8")):
+    lines = (tmp_path / "lines.csv").read_text("utf-8")
+    for text in (captured.out, page.read_text("utf-8"), lines):
         assert r"red\x1b[31m" in text and r"half \ud800" in text
         assert "\x1b" not in text and "\x07" not in text
-    assert r"broken\x1b[2J.json" in captured.err and "\x1b" not in captured.err
+    assert r"broken\x1b[2J.json" in captured.err and r"other\x1b[2J.json" in captured.err
+    assert "\x1b" not in captured.err
 
 
 def test_a_name_that_the_output_has_no_letters_for_is_escaped() -> None:

@@ -5,7 +5,9 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 
+import numpy
 import pytest
 from claude_log import Log, said
 from replaying import TRANSCRIPTS
@@ -13,7 +15,8 @@ from replaying import TRANSCRIPTS
 from cg.replay.batch import replay
 from cg.replay.cli import main
 from cg.replay.policies import parse
-from cg.replay.report.summary import Summary, resampled, session_dict
+from cg.replay.reporting.resampling import bounds, sums
+from cg.replay.reporting.summary import Summary, session_dict
 from cg.replay.sessions import open_all
 from cg.replay.settings import Settings
 
@@ -33,18 +36,18 @@ def test_a_table_says_what_each_policy_would_have_cost(capsys):
     """One line a policy, one a session, and what the figures rest on."""
     code, out, err = replayed(capsys, *SMALL)
     assert code == 0 and err == ""
-    for name in ("none", "quiet", "cold", "paid/oracle"):
+    for name in ("none", "quiet", "cold", "paid, best case"):
         assert re.search(rf"^{name} +\$", out, re.M), name
     for name in ("ctxeval-small-15", "entire-small-15", "swe-agent-demo-21"):
         assert re.search(rf"^{name} ", out, re.M), name
-    assert "2.9 bytes a token" in out and "3 sessions, " in out
+    assert "2.9 bytes a token" in " ".join(out.split()) and "3 sessions, " in out
 
 
 def test_json_has_the_contracts_keys(capsys):
     """sessions with name, error and a row for each policy; the totals beside them."""
     code, out, _ = replayed(capsys, "--json", "--policy", "paid", "--policy", "cold", "--judge", "index", *SMALL)
     report = json.loads(out)
-    assert code == 0 and set(report) == {"sessions", "total"}
+    assert code == 0 and set(report) == {"sessions", "total", "lifetimes", "answer"}
     assert [session["name"] for session in report["sessions"]] == [
         "ctxeval-small-15",
         "entire-small-15",
@@ -75,7 +78,9 @@ def test_what_cannot_be_read_is_named_and_skipped(capsys, tmp_path):
     foreign.write_text('{"hello": "world"}')
     code, out, err = replayed(capsys, "--policy", "cold", SMALL[0], str(damaged), str(foreign))
     assert code == 3 and "ctxeval" not in err
-    assert "damaged.json: " in err and "notes.json: " in err
+    assert "damaged.json: " in err and "1 file without a session of its own: notes.json\n" in err
+    code, out, err = replayed(capsys, "--policy", "cold", SMALL[0], str(foreign))
+    assert code == 0 and err == "1 file without a session of its own: notes.json\n"
     code, out, _ = replayed(capsys, "--json", "--policy", "cold", SMALL[0], str(damaged))
     errors = {session["name"]: session["error"] for session in json.loads(out)["sessions"]}
     assert code == 3 and errors["ctxeval-small-15"] is None and errors["damaged"]
@@ -169,7 +174,67 @@ def test_a_page_that_needs_nothing_else(capsys, tmp_path):
         "Removed outputs and their later use",
     ):
         assert f'aria-label="{label}"' in html
-    assert html.count("<svg") == html.count("</svg>") >= 6
+    assert html.count("<svg") == html.count("</svg>") >= 8
+
+
+def test_the_page_can_be_read_without_seeing_it(capsys, tmp_path):
+    """Plots have a title and say what they show; tables have captions and heads; what scrolls can be reached by keyboard."""
+    page = tmp_path / "report.html"
+    replayed(capsys, "--html", str(page), *SMALL, MID)
+    html = page.read_text("utf-8")
+    for drawing in re.findall(r"<svg.*?</svg>", html, re.S):
+        label = re.search(r'role="img" aria-label="([^"]+)"', drawing)
+        assert label and f"<title>{label[1]}</title>" in drawing
+    for label in (
+        "The bill over time",
+        "Cost per request by tier",
+        "Tokens that each request carried",
+        "Removed outputs by tool",
+    ):
+        assert re.search(rf"<title>{label}[^<]*</title><desc>[^<]+</desc>", html), label
+    tables = re.findall(r"<table>.*?</table>", html, re.S)
+    assert len(tables) >= 4 + len(SMALL)
+    for each in tables:
+        assert "<caption>" in each and 'scope="col"' in each and each.count('scope="row"') == each.count("<tr") - 1
+    framed = re.findall(r'<div class="wide"([^>]*)>', html)
+    assert framed and all('tabindex="0" role="group" aria-label=' in attributes for attributes in framed)
+    heads = [int(n) for n in re.findall(r"<h([1-6])", html)]
+    assert heads[0] == 1 and heads.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(heads, heads[1:], strict=False))
+    assert "prefers-color-scheme:dark" in html and '<html lang="en">' in html
+
+
+def test_a_session_on_the_page_opens_to_its_requests(capsys, tmp_path):
+    """One line a request, cold ones marked, with what was removed there; the removed are told by tool and later use."""
+    page = tmp_path / "report.html"
+    _, out, _ = replayed(capsys, "--html", str(page), "--policy", "quiet", "--json", MID)
+    html = page.read_text("utf-8")
+    row = json.loads(out)["total"]
+    [table] = [each for each in re.findall(r"<table>.*?</table>", html, re.S) if "Tokens by request" in each]
+    assert table.count("<tr") - 1 == json.loads(out)["sessions"][0]["requests"]
+    assert table.count('<tr class="late">') == row["none"]["cold_requests"] > 0
+    removed = [line.split("<td>")[-1] for line in table.split("<tr")[2:]]
+    assert sum(int(n) for n in re.findall(r"^(\d+)<", "\n".join(removed), re.M)) == row["quiet"]["removals"] > 0
+    by_tool = re.search(r"<title>Removed outputs by tool[^<]*</title><desc>([^<]*)</desc>", html)
+    assert by_tool and sum(map(int, re.findall(r"(\d+) removed", by_tool[1]))) == row["quiet"]["removals"]
+    assert sum(map(int, re.findall(r"(\d+) used later", by_tool[1]))) == row["quiet"]["used_later"]
+
+
+def test_the_answer_stands_first_on_the_page(capsys, tmp_path):
+    """Every sentence of the table's answer, and its lines, before any plot."""
+    page = tmp_path / "report.html"
+    paths = [str(TRANSCRIPTS)]
+    _, out, _ = replayed(capsys, "--html", str(page), *paths)
+    html = unescape(page.read_text("utf-8"))
+    answer = out.split("\n\n", 4)[-1].rpartition("Switch on")
+    assert answer[1]
+    words = " ".join((answer[1] + answer[2]).replace("\n\n", "\n").split())
+    start, plot = html.index("Switch on", html.index("<main>")), html.index("<svg")
+    assert start < plot
+    top = html[html.index("<main>") : plot]
+    for paragraph in re.findall(r"<p>(.*?)</p>", top, re.S):
+        assert " ".join(paragraph.split()) in words
+    assert top.count("<p>") >= 8 and 'preset = "quiet"' in top
 
 
 def test_any_executor_gives_the_same_results():
@@ -203,12 +268,20 @@ def test_a_dask_cluster_is_an_executor_too():
 
 def test_intervals_come_from_the_sessions_and_are_the_same_every_time():
     """A policy that is a tenth cheaper everywhere has no width; one session has no interval."""
-    assert resampled([90.0, 180.0], [100.0, 200.0]) == pytest.approx((-0.1, -0.1))
-    assert resampled([90.0], [100.0]) is None
+
+    def change(own, none):
+        drawn = sums(numpy.array([own, none]).T)
+        return bounds(drawn[:, 0] / drawn[:, 1] - 1)
+
+    assert change([90.0, 180.0], [100.0, 200.0]) == pytest.approx((-0.1, -0.1))
     own, none = [80.0, 210.0, 95.0], [100.0, 200.0, 100.0]
-    low, high = resampled(own, none)
+    low, high = change(own, none)
     assert low < sum(own) / sum(none) - 1 < high
-    assert resampled(own, none) == (low, high)
+    assert change(own, none) == (low, high)
+    summary = Summary()
+    for result in replay(open_all(SMALL[:1]), parse(["cold"]), Settings()):
+        summary.take(result)
+    assert summary.interval(("cold", "client")) is None
 
 
 def test_totals_hold_no_session():
