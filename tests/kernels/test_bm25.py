@@ -155,6 +155,22 @@ def test_skipping_changes_nothing(seed, path):
             assert index.search(query, k).tolist() == positive[:k]
 
 
+@pytest.mark.parametrize("n_docs", [1500, 9000])
+def test_common_words_beside_rare_ones_change_the_scores(n_docs, path):
+    """Where a rare word decides which documents are read, a column still gives its shares, in the order of terms."""
+    rng = random.Random(n_docs)
+    texts = [
+        " ".join(["common"] * rng.choice([0, 1, 2, 9]) + [f"rare{rng.randrange(n_docs // 80)}"] * rng.choice([1, 1, 3]))
+        for _ in range(n_docs)
+    ]
+    index = BM25Index(texts)
+    for query in ("rare1", "common rare1", "rare1 rare2 common", "common rare3 zzz"):
+        positive = [hit for hit in index.rank(query).tolist() if hit[1] > 0]
+        for k in (1, 9, 10, 11, 40):
+            assert _bm25._is_skipping(index, query, k) or k > 10  # the 11th best share of a word is not known
+            assert index.search(query, k).tolist() == positive[:k]
+
+
 def test_eight_threads_get_the_same_answers():
     """An index is immutable: any number of threads may ask it."""
     rng = random.Random(8)

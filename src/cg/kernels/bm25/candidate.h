@@ -6,6 +6,7 @@
 #include "bm25/sums.h"
 #include "debug.h"
 
+#define BM25_PRUNE_K 100         /* the image has the 10th and the 100th best code of a list: where thresholds start */
 #define BM25_SLACK 1e-9          /* relative; 32 additions of doubles err by less than 32 * 2**-53, or 4e-15 */
 
 typedef struct {
@@ -24,6 +25,13 @@ typedef struct {
     uint32_t wq[BM25_PRUNE_TERMS];           /* by cursor */
     uint64_t at[BM25_PRUNE_TERMS], end[BM25_PRUNE_TERMS];   /* by cursor: unread rows of the window */
 } Bm25Pruner;
+
+BM25_INLINE int bm25_is_column(const Bm25Cursor *c) { return c->list && c->list->kind == BM25_COLUMN; }
+
+/* A code that at least k postings of a list have or exceed, 0 if none is known. */
+BM25_INLINE uint32_t bm25_kth_code(const Bm25List *list, size_t k) {
+    return k <= 10 ? list->best10 : k <= BM25_PRUNE_K ? list->best100 : 0;
+}
 
 /* ---- one document --------------------------------------------------------------------------------------------- */
 
@@ -103,8 +111,6 @@ static void bm25_score_document(Bm25Pruner *p, uint32_t d, uint32_t traversed_no
 
 /* Terms that a bound does not know yet: columns first, which are asked at once, then lists, which are searched. */
 typedef struct { double total; size_t n; uint32_t term[BM25_PRUNE_TERMS]; } Bm25Unknown;
-
-BM25_INLINE int bm25_is_column(const Bm25Cursor *c) { return c->list && c->list->kind == BM25_COLUMN; }
 
 /* Gather the unknown among the places from..n of `order`; `known`, by cursor, marks the others. */
 static void bm25_unknown(const Bm25Pruner *p, size_t from, const uint8_t *known, Bm25Unknown *u) {

@@ -9,6 +9,8 @@
    each posting has an impact of 8 bits, its code (V. N. Anh, A. Moffat, "Pruned query evaluation using pre-computed
    impacts", SIGIR 2006), so that a bound is known document by document.
 
+   Where postings are few, none of this pays, and rows.h does the rest after step 1.
+
    1. The threshold starts at the greatest k-th best code of a term: k documents have that share at least.
    2. Essential lists that are short are traversed from the one with the greatest bound on: each of their documents is
       scored exactly, unless its bound is below the threshold. If the other lists are no longer essential, that is all.
@@ -23,11 +25,10 @@
 #ifndef BM25_PRUNE_H
 #define BM25_PRUNE_H
 
-#include "bm25/candidate.h"
+#include "bm25/rows.h"
 
 /* The three numbers of postings are where two ways cost about the same, found by measuring. Over 4,096 and 65,536 Zipf
    passages of 60 words, half of all three makes a query 0.92 and 0.94 times as long, twice of them 1.8 and 1.1 times. */
-#define BM25_PRUNE_K 100         /* the image has the 10th and the 100th best code of a list: where thresholds start */
 #define BM25_PRUNE_WORK 512      /* postings below which reading everything is cheaper than planning */
 #define BM25_BOUND_SPAN 16384u   /* documents a span: its 32 KiB of sums are what a first-level cache holds */
 #define BM25_SPARSE_POSTINGS 1024u   /* in a span, up to which they are walked again instead of all its sums */
@@ -42,7 +43,7 @@ static void bm25_order_terms(Bm25Pruner *p) {
         const Bm25Cursor *c = &p->cursor[i];
         size_t at = i;
         double upper_bound = c->list ? c->weight * c->list->top / 255.0 : c->weight;
-        uint32_t kth = !c->list ? 0 : p->heap->k <= 10 ? c->list->best10 : c->list->best100;
+        uint32_t kth = c->list ? bm25_kth_code(c->list, p->heap->k) : 0;
         p->upper_bound[i] = upper_bound;
         p->traversed[i] = 0;
         for (; at > 0 && p->upper_bound[p->order[at - 1]] < upper_bound; at--) p->order[at] = p->order[at - 1];
@@ -276,10 +277,11 @@ static int bm25_scan_spans(Bm25Pruner *p) {
 }
 
 /* The top k into the heap; 0, with an empty heap, where reading everything is the better way. */
-static int bm25_prune(const Bm25Index *ix, const Bm25Cursor *c, size_t n, uint64_t work, Bm25Heap *heap) {
+static int bm25_prune(const Bm25Index *ix, Bm25Cursor *c, size_t n, uint64_t work, Bm25Heap *heap) {
     Bm25Pruner p;
     uint32_t cheap = ix->n_docs / 512;           /* documents of a list that is traversed: less work than one scan */
-    if (n == 0 || n > BM25_PRUNE_TERMS || heap->k > BM25_PRUNE_K || work < BM25_PRUNE_WORK) return 0;
+    if (n == 1 && !bm25_is_column(c)) { bm25_search_one(ix, c, heap); return 1; }
+    if (n == 0 || n > BM25_PRUNE_TERMS || heap->k > BM25_PRUNE_K) return 0;
     cheap = cheap < BM25_SHORT_MAX ? BM25_SHORT_MAX : cheap > 512 ? 512 : cheap;
     p.ix = ix;
     p.cursor = c;
@@ -289,6 +291,8 @@ static int bm25_prune(const Bm25Index *ix, const Bm25Cursor *c, size_t n, uint64
     p.scored = 0;
     p.budget = 256 + ix->n_docs / 64 + work / 64;
     bm25_order_terms(&p);
+    if (bm25_rows_decide(&p)) { bm25_search_rows(&p, c); return 1; }
+    if (work < BM25_PRUNE_WORK) return 0;
     for (p.first = 0; bm25_is_essential(&p, p.first) && p.cursor[p.order[p.first]].df <= cheap; p.first++)
         bm25_traverse(&p, p.first);
     if (!bm25_is_essential(&p, p.first) || bm25_scan_spans(&p)) return 1;
