@@ -27,12 +27,12 @@
 
 #include "bm25/rows.h"
 
-/* The three numbers of postings are where two ways cost about the same, found by measuring. Over 4,096 and 65,536 Zipf
-   passages of 60 words, half of all three makes a query 0.92 and 0.94 times as long, twice of them 1.8 and 1.1 times. */
-#define BM25_PRUNE_WORK 512      /* postings below which reading everything is cheaper than planning */
+/* The three numbers of postings are where two ways cost about the same, found by measuring: over 4,096 and 100,000 Zipf
+   passages of 60 words twice of all three makes a query of 6 to 12 words 1.02 to 1.06 times as long, half of them 1.00. */
+#define BM25_PRUNE_WORK 256      /* postings below which reading everything is cheaper than planning */
 #define BM25_BOUND_SPAN 16384u   /* documents a span: its 32 KiB of sums are what a first-level cache holds */
-#define BM25_SPARSE_POSTINGS 1024u   /* in a span, up to which they are walked again instead of all its sums */
-#define BM25_COLUMN_POSTINGS 384u    /* in a span, from which a column is read rather than asked for each of them */
+#define BM25_SPARSE_POSTINGS 512u   /* in a span, up to which they are walked again instead of all its sums */
+#define BM25_COLUMN_POSTINGS 192u    /* in a span, from which a column is read rather than asked for each of them */
 #define BM25_SCALE_ROOM 56000.0  /* of the 65,535 that a sum can hold; the rest is for 32 weights raised to 256 each */
 
 /* ---- the order of the lists, and the short ones of the essential --------------------------------------------- */
