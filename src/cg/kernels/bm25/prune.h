@@ -28,7 +28,7 @@
 #include "bm25/rows.h"
 
 /* The three numbers of postings are where two ways cost about the same, found by measuring: over 4,096 and 100,000 Zipf
-   passages of 60 words twice of all three makes a query of 6 to 12 words 1.02 to 1.06 times as long, half of them 1.00. */
+   passages of 60 words twice of all three makes a query of 6 to 12 words 1.01 to 1.07 times as long, half of them 1.00. */
 #define BM25_PRUNE_WORK 256      /* postings below which reading everything is cheaper than planning */
 #define BM25_BOUND_SPAN 16384u   /* documents a span: its 32 KiB of sums are what a first-level cache holds */
 #define BM25_SPARSE_POSTINGS 512u   /* in a span, up to which they are walked again instead of all its sums */
