@@ -29,8 +29,9 @@ static void bm25_search_one(const Bm25Index *ix, const Bm25Cursor *c, Bm25Heap *
     }
 }
 
-/* Note the documents base..limit that a cursor will read next; it is no column. */
-static void bm25_note_rows(const Bm25Index *ix, const Bm25Cursor *c, uint32_t base, uint32_t limit, uint64_t *noted) {
+/* Note the documents base..limit that a cursor will read next, and clear their sums; it is no column. */
+static void bm25_note_rows(const Bm25Index *ix, const Bm25Cursor *c, uint32_t base, uint32_t limit, uint64_t *noted,
+                           double *score) {
     uint64_t at = c->at, end = c->end;
     if (c->list) {
         uint32_t window = base & ~(BM25_WINDOW - 1), offset = base - window, last = limit - 1 - window;
@@ -38,11 +39,13 @@ static void bm25_note_rows(const Bm25Index *ix, const Bm25Cursor *c, uint32_t ba
         for (; at < end && ix->list_doc[at] <= last; at++) {
             uint32_t i = ix->list_doc[at] - offset;
             noted[i / 64] |= 1ull << (i % 64);
+            score[i] = 0;
         }
     } else {
         for (; at < end && ix->short_doc[at] < limit; at++) {
             uint32_t i = ix->short_doc[at] - base;
             noted[i / 64] |= 1ull << (i % 64);
+            score[i] = 0;
         }
     }
 }
@@ -60,8 +63,8 @@ static void bm25_add_noted(const Bm25Index *ix, const Bm25Cursor *c, uint32_t ba
         }
 }
 
-/* Offer the noted documents, and clear their sums and the notes. */
-static void bm25_offer_noted(Bm25Pruner *p, uint32_t base, uint64_t *noted, double *score) {
+/* Offer the noted documents, and clear the notes. */
+static void bm25_offer_noted(Bm25Pruner *p, uint32_t base, uint64_t *noted, const double *score) {
     for (uint32_t w = 0; w < BM25_SPAN_WORDS; w++) {
         for (uint64_t bits = noted[w]; bits; bits &= bits - 1) {
             uint32_t i = w * 64 + (uint32_t)bm25_ctz64(bits);
@@ -69,7 +72,6 @@ static void bm25_offer_noted(Bm25Pruner *p, uint32_t base, uint64_t *noted, doub
                 bm25_offer(p->heap, score[i], base + i);
                 if (p->heap->n == p->heap->k && p->heap->hit[0].score > p->threshold) p->threshold = p->heap->hit[0].score;
             }
-            score[i] = 0;
         }
         noted[w] = 0;
     }
@@ -80,11 +82,10 @@ static void bm25_search_rows(Bm25Pruner *p, Bm25Cursor *c) {
     const Bm25Index *ix = p->ix;
     double score[BM25_SPAN];
     uint64_t noted[BM25_SPAN_WORDS] = {0};
-    memset(score, 0, (ix->n_docs < BM25_SPAN ? ix->n_docs : BM25_SPAN) * sizeof(double));
     for (uint32_t base = 0; base < ix->n_docs;) {
         uint32_t limit = ix->n_docs - base < BM25_SPAN ? ix->n_docs : base + BM25_SPAN;
         for (size_t i = 0; i < p->n; i++)
-            if (!bm25_is_column(&c[i])) bm25_note_rows(ix, &c[i], base, limit, noted);
+            if (!bm25_is_column(&c[i])) bm25_note_rows(ix, &c[i], base, limit, noted, score);
         for (size_t i = 0; i < p->n; i++) {
             if (c[i].list == NULL) bm25_add_short(ix, &c[i], base, limit, score);
             else if (bm25_is_column(&c[i])) bm25_add_noted(ix, &c[i], base, noted, score);
