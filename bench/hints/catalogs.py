@@ -1,6 +1,7 @@
 """Queries with the right documents in a catalog, read from any folder, or file, of this form.
 
-`catalogs.jsonl`: {"catalog", "source", "kind", "licence", "documents": [{"id", "text"}, ...]} on each line.
+`catalogs.jsonl`: {"catalog", "source", "kind", "licence", "documents": [{"id", "text"}, ...]} on each line. A
+document may have a "name" (measure.py's `code, names too` reads it).
 `cases.jsonl`: {"case", "catalog", "query", "gold": [ids]} on each line. Other fields are left alone.
 A file instead holds requests with a catalog of their own: {"query", "gold", "source", "kind", "licence", "documents"}.
 """
@@ -19,6 +20,7 @@ class Catalog(NamedTuple):
     licence: str
     ids: list[str]
     texts: list[str]
+    names: list[str]
 
 
 class Case(NamedTuple):
@@ -33,13 +35,16 @@ def _lines(path: Path) -> list[dict]:
         return [json.loads(line) for line in file]
 
 
+def _catalog(row: dict, name: str) -> Catalog:
+    ids, texts, names = zip(*((d["id"], d["text"], d.get("name", "")) for d in row["documents"]), strict=True)
+    return Catalog(name, row["source"], row["kind"], row["licence"], list(ids), list(texts), list(names))
+
+
 def read_requests(file: Path) -> list[tuple[Catalog, list[Case]]]:
     """The catalog of each request of a file with its one case, in order."""
     found = []
     for number, row in enumerate(_lines(file)):
-        ids, texts = [d["id"] for d in row["documents"]], [d["text"] for d in row["documents"]]
-        catalog = Catalog(str(number), row["source"], row["kind"], row["licence"], ids, texts)
-        found.append((catalog, [Case(row["query"], frozenset(row["gold"]))]))
+        found.append((_catalog(row, str(number)), [Case(row["query"], frozenset(row["gold"]))]))
     return found
 
 
@@ -50,7 +55,5 @@ def read_folder(folder: Path) -> list[tuple[Catalog, list[Case]]]:
         cases.setdefault(row["catalog"], []).append(Case(row["query"], frozenset(row["gold"])))
     catalogs = []
     for row in _lines(folder / "catalogs.jsonl"):
-        documents = row["documents"]
-        ids, texts = [d["id"] for d in documents], [d["text"] for d in documents]
-        catalogs.append(Catalog(row["catalog"], row["source"], row["kind"], row["licence"], ids, texts))
+        catalogs.append(_catalog(row, row["catalog"]))
     return [(catalog, cases.get(catalog.name, [])) for catalog in catalogs]

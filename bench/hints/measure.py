@@ -16,6 +16,7 @@ from catalogs import Case, Catalog, read_folder, read_requests
 from forms import read
 
 from cg.bm25 import BM25Index
+from cg.hints.catalog import Document, searched
 from cg.hints.combine import merge
 from cg.hints.producer import TABLE, TableHints, words
 
@@ -73,6 +74,8 @@ def columns(
 ) -> Columns:
     """Checks by method for every case of a catalog; the baseline is that of `analyzer`."""
     index = {name: BM25Index(catalog.texts, analyzer=name) for name in ("plain", "text", "code")}
+    named = [searched(Document("", *parts), "code") for parts in zip(catalog.texts, catalog.names, strict=True)]
+    index["code, names too"] = BM25Index(named, analyzer="code")
     hinters = {name: make(catalog) for name, make in hinting.items()}
     shuffle = np.random.default_rng(SEED).permutation(len(catalog.ids)).tolist()
     found: Columns = {}

@@ -123,11 +123,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_requests_is_a_catalog_each(bench: Any, tmp_path: Path) -> None:
-    documents = [{"id": "a", "text": "one"}, {"id": "b", "text": "two"}]
+    documents = [{"id": "a", "text": "one", "name": "first"}, {"id": "b", "text": "two"}]
     row = {"query": "two", "gold": ["b"], "source": "s", "kind": "tools", "licence": "MIT", "documents": documents}
     (tmp_path / "small.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(row | {"query": "one"}) + "\n", "utf-8")
     found = bench["catalogs"].read_requests(tmp_path / "small.jsonl")
-    assert [(catalog.ids, catalog.texts) for catalog, _ in found] == [(["a", "b"], ["one", "two"])] * 2
+    assert [catalog[4:] for catalog, _ in found] == [(["a", "b"], ["one", "two"], ["first", ""])] * 2
     assert [case.query for _, [case] in found] == ["two", "one"] and found[0][1][0].gold == {"b"}
 
 
@@ -142,6 +142,15 @@ def test_no_lazy_merge_of_any_hints_costs_more_than_twice_its_baseline(bench: An
     assert max(own / base for own, base in found["reversed, lazy"]) == 2
     # The queries without a common word are where the table can help, and here it does.
     assert sum(own for own, _ in found["ternary, lazy"]) < sum(base for _, base in found["ternary, lazy"])
+
+
+def test_a_name_counts_for_code_as_in_the_product(bench: Any, folder: Path) -> None:
+    """A file's path is not in these texts; with it a query for a word of the path is answered first."""
+    [(catalog, _)] = bench["catalogs"].read_folder(folder)
+    named = catalog._replace(names=["src/speak.py" if id == "d5" else "" for id in catalog.ids])
+    measure, case = bench["measure"], bench["catalogs"].Case("speak", frozenset({"d5"}))
+    found = measure.columns(named, [case], measure.makers(None), "text")
+    assert found["code"] == [(6, 6)] and found["code, names too"] == [(1, 6)]
 
 
 def test_an_interval_is_around_the_paired_difference(bench: Any) -> None:
