@@ -163,6 +163,17 @@ def survive(path, data):
     return True
 
 
+@pytest.mark.parametrize("code", [1, 173, 254])
+def test_codes_that_are_not_those_of_their_postings_are_harmless(image, tmp_path, code):
+    """Bounds that a writer's codes keep are broken by these, which a debug build must not take for a fault of its own."""
+    forged = bytearray(image)
+    for section in (9, 11):  # codes of lists, columns
+        start, end = sections(image)[section]
+        forged[start:end] = bytes(code if byte else 0 for byte in image[start:end])
+        forged = bytearray(resealed(forged, section))
+    assert survive(tmp_path / "forged", bytes(forged))
+
+
 @pytest.mark.parametrize("section", range(16))
 def test_forged_content_is_refused_or_harmless(image, tmp_path, section):
     """Numbers of every section replaced, checksums made to fit: an error, or an index that still answers."""

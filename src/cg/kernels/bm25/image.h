@@ -84,6 +84,7 @@ typedef struct {
     double *share;        /* [rows]  shares of the short rows, where bm25_derive found them worth keeping; owned */
     double ratio[256];    /* [code]  code / (255 - code) */
     uint32_t n_weights;
+    int from_outside;     /* checked, so that no number in it leads out of it; but its codes may be anybody's */
 } Bm25Index;
 
 BM25_INLINE uint64_t bm25_padded(uint64_t n_docs) { return BM25_ALIGN(n_docs); }

@@ -238,7 +238,7 @@ static void bm25_check_span(const Bm25Pruner *p, const Bm25Span *s) {
     for (uint32_t i = 0; i < s->count; i++) {
         CG_ASSERT(s->sum[i] == 0);
         if (s->base + i < p->ix->n_docs)
-            CG_ASSERT(bm25_is_decided(p, s->base + i, p->threshold) || bm25_is_offered(p, s->base + i));
+            BM25_ASSERT_BOUND(p, bm25_is_decided(p, s->base + i, p->threshold) || bm25_is_offered(p, s->base + i));
     }
 }
 #endif

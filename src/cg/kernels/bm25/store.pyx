@@ -31,6 +31,7 @@ cdef extern from "bm25/check.h" nogil:
         double *norm
         double *weight
         double *share
+        bint from_outside
     int bm25_attach(Bm25Index *ix, const uint8_t *image)
     void bm25_seal(const uint8_t *image, Bm25Header *sealed)
     const char *bm25_check_header(const uint8_t *image, uint64_t n)
@@ -158,6 +159,7 @@ cdef int open_store(Store *store, object data, bint copy, str where) except -1:
         wrong = bm25_check_header(image, n)
         if wrong is NULL:
             ok = bm25_attach(&store.ix, image) == 0
+            store.ix.from_outside = True
             if ok:
                 wrong = bm25_check_content(&store.ix)
                 if wrong is NULL:
