@@ -15,6 +15,9 @@ from cg.sweep.body.transcript import read
 
 WIRE = Path(__file__).parents[1] / "data" / "wire"
 START = 1_800_000_000.0
+# Notes of the client's stand in the recordings by their length; this one is known.
+UNCHANGED = "Wasted call \u2014 file unchanged since your last Read. Refer to that earlier tool_result instead."
+NOTE = f"[client note, {len(UNCHANGED)} chars]"
 MARKS = (b'"cache_control":{"type":"ephemeral"}', b'"cache_control":{"type":"ephemeral","ttl":"1h"}')
 
 
@@ -23,8 +26,9 @@ def encoded(body: Any) -> bytes:
 
 
 def recorded(folder: str) -> list[dict]:
-    """The requests of a recorded session, in order."""
-    return [json.loads(path.read_text("utf-8")) for path in sorted((WIRE / folder).glob("turn_*.json"))]
+    """The requests of a recorded session, in order, with the client's own word for a file that is unchanged."""
+    texts = (path.read_text("utf-8") for path in sorted((WIRE / folder).glob("turn_*.json")))
+    return [json.loads(text.replace(NOTE, UNCHANGED)) for text in texts]
 
 
 def follow_on(row: dict, said: str, text: str) -> dict:

@@ -1,7 +1,6 @@
 """One session as every policy sees it: read once, with what its messages carry and what hindsight says of its outputs."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cg.errors import CgError
@@ -9,7 +8,7 @@ from cg.replay.prompt import Part, parts_of
 from cg.replay.recordings.hindsight import Hindsight, look_back
 from cg.replay.sessions import Session, Step
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, Unreadable, read
-from cg.sweep.core.expansion import NOTICE_BYTES, PATH_ARGUMENTS
+from cg.sweep.core.unchanged_notice import Read, is_notice, read_of
 from cg.sweep.values import Identity, Usage
 
 BEFORE, BEHIND = b'{"messages":[', b"]}"  # the smallest body around one message
@@ -21,16 +20,16 @@ class Output:
 
     identity: Identity
     size_bytes: int
-    is_notice: bool  # short enough to be a client's "unchanged since you last read it"
+    is_notice: bool  # a client's "unchanged since last read"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call, with the path that it names, if any."""
+    """A tool call, with what it reads if it is a read."""
 
     id: str
     tool: str
-    path: str | None
+    read: Read | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +102,8 @@ def alone(text: bytes) -> Transcript:
 
 
 def _output(text: ToolText) -> Output:
-    is_short = not text.is_error and text.size_bytes <= NOTICE_BYTES
-    return Output(text.identity, text.size_bytes, is_short and "\n" not in text.text.strip())
+    return Output(text.identity, text.size_bytes, is_notice(text))
 
 
 def _call(use: ToolUse) -> Call:
-    return Call(use.id, use.name, next(_paths(use.arguments), None))
-
-
-def _paths(arguments: bytes) -> Iterator[str]:
-    if not any(name.encode() in arguments for name in PATH_ARGUMENTS):
-        return
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(value, dict):
-        yield from (value[name] for name in PATH_ARGUMENTS if isinstance(value.get(name), str))
+    return Call(use.id, use.name, read_of(use))

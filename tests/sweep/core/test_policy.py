@@ -101,7 +101,11 @@ def test_rule_7_a_removal_ends_by_a_stored_and_counted_restoration_once() -> Non
     removed_at_cold(sweep)
     form = history(20, last="And now?")
     call = {"type": "tool_use", "id": "toolu_again", "name": "Read", "input": {"file_path": "/repo/f4.py"}}
-    notice = {"type": "tool_result", "tool_use_id": "toolu_again", "content": "Unchanged since it was last read."}
+    words = (
+        "File unchanged since last read. The content from the earlier Read tool_result in this conversation is still"
+    )
+    words += " current \u2014 refer to that instead of re-reading."
+    notice = {"type": "tool_result", "tool_use_id": "toolu_again", "content": words}
     form["messages"] += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [notice]}]
     for n in range(2):
         body = encoded({**form, "max_tokens": 32000 - n})

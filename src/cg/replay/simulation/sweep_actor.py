@@ -20,6 +20,7 @@ from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.config import Config
 from cg.sweep.core.idle_ask import Settled, due_at
 from cg.sweep.core.policy import Core
+from cg.sweep.core.unchanged_notice import Read
 from cg.sweep.counters import Event
 from cg.sweep.drivers import Sweep
 from cg.sweep.history.phase import phase_of
@@ -79,7 +80,7 @@ class SweepActor:
         self._is_fresh = False  # verdicts came in that no request has looked at
         self._written: dict[Identity, bytes] = {}
         self._n_offered = 0  # messages whose outputs a rule has had before it
-        self._leaning: set[tuple[str, str]] = set()  # (tool, path) of removed reads: a notice may point at them
+        self._removed_reads: set[Read] = set()  # a notice may point at them
 
     @property
     def _row(self) -> Row:
@@ -192,7 +193,7 @@ class SweepActor:
             call = new.get(output.identity.tool_use_id) or self._line.calls.get(output.identity.tool_use_id)
             if call is not None and call.tool == EXPAND_TOOL:
                 return True
-            if call is not None and output.is_notice and (call.tool, call.path) in self._leaning:
+            if call is not None and output.is_notice and call.read in self._removed_reads:
                 return True
         return False
 
@@ -248,7 +249,7 @@ class SweepActor:
         if written and (gone or back or turn.opens or line.spare is None):
             line.mark_spare(self._sweep.read(body))
         if gone or back:
-            self._leaning = {(c.tool, c.path) for i in written if (c := line.calls.get(i.tool_use_id)) and c.path}
+            self._removed_reads = {c.read for i in written if (c := line.calls.get(i.tool_use_id)) and c.read}
         return first
 
     def bill(self, usage: Usage) -> None:

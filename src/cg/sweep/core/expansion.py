@@ -8,14 +8,13 @@ from enum import StrEnum
 
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript
+from cg.sweep.core.unchanged_notice import leaned_on
 from cg.sweep.effects import Fetch, Steps
 from cg.sweep.store import Expired
 from cg.sweep.values import Identity, Payload, Thread
 
 KEY = re.compile(r"(?:<<cg:)?([0-9a-f]{16})(?:>>)?")
 NEVER_EXISTED = "[no output has this id; ids stand in the markers of removed outputs]"
-NOTICE_BYTES = 400  # clients say "unchanged since you last read it" in one line
-PATH_ARGUMENTS = ("file_path", "path", "filename", "notebook_path")
 
 
 def expand_id(arguments: bytes) -> str | None:
@@ -106,51 +105,6 @@ def _expansions(transcript: Transcript, thread: Thread) -> Iterator[tuple[ToolTe
 
 
 def repeated_reads(transcript: Transcript, thread: Thread) -> tuple[Identity, ...]:
-    """Removals that a later read of the same path by the same tool leans on: the client answered it with a notice."""
+    """Removals that a later read of the same leans on: the client answered it with a notice."""
     leaned = leaned_on(transcript) if thread.removals else ()
     return tuple(i for i in leaned if i in thread.removals and i not in thread.ended)
-
-
-def leaned_on(transcript: Transcript) -> tuple[Identity, ...]:
-    """Outputs that a client points at in the place of a repeated read: the only copies that the model has.
-
-    Clients refuse a second read of an unchanged file and point at the first one, which the model no longer sees once it
-    is removed. The wording is theirs and changes, so the notice is known by its shape: one short line, no error, behind
-    an output of the same tool and path that was none. Doubt keeps: that costs tokens once, the other way loses content.
-    """
-    short = [text for text in transcript.tool_texts if text.size_bytes <= NOTICE_BYTES]
-    tools = {use.name for text in short if _is_notice(text) and (use := _use(transcript, text))}
-    if not tools:
-        return ()
-    whole: dict[tuple[str, str], Identity] = {}
-    found: dict[Identity, None] = {}
-    for text in transcript.tool_texts:
-        use = _use(transcript, text)
-        call = _read_call(use) if use is not None and use.name in tools else None
-        if call is None:
-            continue
-        if not _is_notice(text):
-            whole[call] = text.identity  # a later read brought the whole text: nothing leans on the older one
-        elif call in whole:
-            found[whole[call]] = None
-    return tuple(found)
-
-
-def _use(transcript: Transcript, text: ToolText) -> ToolUse | None:
-    return transcript.tool_uses.get(text.tool_use_id)
-
-
-def _read_call(use: ToolUse) -> tuple[str, str] | None:
-    """(tool, path) of a call, if it names a path."""
-    try:
-        arguments = json.loads(use.arguments)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(arguments, dict):
-        return None
-    path = next((arguments[name] for name in PATH_ARGUMENTS if isinstance(arguments.get(name), str)), None)
-    return (use.name, path) if path else None
-
-
-def _is_notice(text: ToolText) -> bool:
-    return not text.is_error and text.size_bytes <= NOTICE_BYTES and "\n" not in text.text.strip()

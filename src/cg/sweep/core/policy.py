@@ -16,10 +16,10 @@ from cg.sweep.body.transcript import ToolText, Transcript, read_sent
 from cg.sweep.config import Config
 from cg.sweep.core import selection
 from cg.sweep.core.changes import Changes
-from cg.sweep.core.expansion import leaned_on
 from cg.sweep.core.removal import apply
 from cg.sweep.core.request_state import RequestState, ratio
 from cg.sweep.core.restoration import answer_expansions, end_paused, put_back, restore
+from cg.sweep.core.unchanged_notice import leaned_on
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Declare, Steps
 from cg.sweep.history.branches import Continuation, Place, advanced, place
