@@ -92,7 +92,7 @@ def removed_at_cold(sweep: Sweep, judge=None, *, n: int = 20, thread: str = "t",
     return later, sweep.process(later, thread, START + 1000)
 
 
-def expanding(n: int, key: str) -> dict:
+def expanding(n: int, key: Any) -> dict:
     """A history whose model called our tool, with the client's error for a tool it does not know."""
     form = history(n, last="And now?")
     call = {"type": "tool_use", "id": "toolu_expand", "name": EXPAND_TOOL, "input": {"id": key}}

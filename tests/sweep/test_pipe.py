@@ -87,11 +87,12 @@ def test_an_idle_ask_is_made_once_its_time_has_come(idle: float, asks: bool, tmp
 
 
 def test_expand_prints_the_exact_original(tmp_path: Path) -> None:
-    """Bytes on stdout, exit 0, by the bare key or the marker as it stands in the body."""
+    """Bytes on stdout, exit 0, by the bare key, the marker as it stands in the body, or what a model makes of them."""
     pipe = Pipe(tmp_path, preset="paid")
     _, _, report = swept(pipe)
     for n, removed in enumerate(report["removed"]):
-        for key in (removed["key"], f"<<cg:{removed['key']}>>"):
+        for form in ("{}", "<<cg:{}>>", "cg:{}", '"{}"'):
+            key = form.format(removed["key"])
             assert command("expand", key, *pipe.where()) == (0, output(n).encode())
 
 

@@ -254,6 +254,25 @@ def test_what_was_recovered_is_never_removed_again() -> None:
     asyncio.run(session())
 
 
+@pytest.mark.parametrize(
+    "around", [lambda found: [found], lambda found: {**found, "$find": "cg:[0-9a-f]{16}"}], ids=["list", "prefix"]
+)
+def test_a_call_that_writes_the_id_another_way_is_answered_inside(around: Any) -> None:
+    """As a list of one, or with the marker's prefix."""
+
+    async def session() -> None:
+        turn = expands()
+        turn["input"]["id"] = around(turn["input"]["id"])
+        async with live(scripted(turn, {"text": "Found it."})) as gateway:
+            talk = Talk()
+            await swept(gateway, talk)
+            before = len(gateway.sent)
+            answer = await gateway.post(talk.say("Show me f0.").body())
+            assert no_call_of_ours(answer) and output(0) in results_of(gateway.bodies()[before + 1]).values()
+
+    asyncio.run(session())
+
+
 def test_a_read_that_the_client_will_not_repeat_restores_the_output() -> None:
     """Clients answer a second read of an unchanged file with a notice; the first output is whole again then, for good."""
 

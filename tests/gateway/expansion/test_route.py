@@ -43,7 +43,9 @@ def test_the_original_comes_back_byte_for_byte_and_as_no_page(kept):
     headers = dict(answer.headers)
     assert headers[b"content-type"].startswith(b"text/plain") and headers[b"x-content-type-options"] == b"nosniff"
     assert get(route, OWN, b"id=%3C%3Ccg%3A" + key.encode() + b"%3E%3E").body == CONTENT  # in its marker
-    assert recorder.recoveries == [(Mode.ROUTE, Outcome.ORIGINAL, 0)] * 2
+    for around in (b"cg%%3A%s", b"%%22%s%%22", b"%%60%s%%60", b"%s%%0A"):  # its prefix, quotes, code, a line end
+        assert get(route, OWN, b"id=" + around % key.upper().encode()).body == CONTENT
+    assert recorder.recoveries == [(Mode.ROUTE, Outcome.ORIGINAL, 0)] * 6
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from sessions import results
 from sweeping import START, encoded, expanding, output, removed_at_cold, sweep_of
 
+from cg.sweep.core.expansion import NEVER_EXISTED
 from cg.sweep.counters import Decline, Event
 from cg.sweep.store import StoreError
 from cg.sweep.store_memory import MemoryStore
@@ -103,9 +104,27 @@ def test_an_answer_that_the_api_refused_is_not_given_again_by_a_full_store() -> 
     assert results(again.body)["toolu_expand"] == "Error: No such tool available: cg_expand"
 
 
-@pytest.mark.parametrize("spelled", [str.upper, str.title, lambda key: f" <<CG:{key.upper()}>> "])
-def test_an_id_is_known_in_either_case(spelled) -> None:
-    """A model that writes the sixteen digits in capitals asks for the same output."""
+SPELLED = {
+    "capitals": str.upper,
+    "title": str.title,
+    "its marker": "<<cg:{}>>".format,
+    "its marker in capitals": lambda key: f" <<CG:{key.upper()}>> ",
+    "with its prefix": "cg:{}".format,
+    "with its prefix and a blank": "cg: {}".format,
+    "in single brackets": "<cg:{}>".format,
+    "in quotes": '"{}"'.format,
+    "in typographic quotes": "\u201c{}\u201d".format,
+    "as code": "`{}`".format,
+    "its marker as code": "`<<cg:{}>>`".format,
+    "with a line end": "{}\n".format,
+    "with a full stop": "{}.".format,
+    "a list written as text": '["{}"]'.format,
+}
+
+
+@pytest.mark.parametrize("spelled", SPELLED.values(), ids=SPELLED)
+def test_an_id_is_known_however_it_is_written_down(spelled) -> None:
+    """A model that writes the sixteen digits in capitals, in quotes or with their prefix asks for the same output."""
     sweep = sweep_of()
     _, done = removed_at_cold(sweep)
     removed = done.report.removed[0]
@@ -113,3 +132,36 @@ def test_an_id_is_known_in_either_case(spelled) -> None:
     assert sweep.expand("t", spelled(removed.key), START + 1001).answer == output(number).encode()
     answered = sweep.process(encoded(expanding(20, spelled(removed.key))), "t", START + 1010)
     assert results(answered.body)["toolu_expand"] == output(number)
+
+
+def test_a_list_of_one_id_is_that_id() -> None:
+    """A model that takes the argument for a list asks for one output all the same."""
+    sweep = sweep_of()
+    _, done = removed_at_cold(sweep)
+    removed = done.report.removed[0]
+    answered = sweep.process(encoded(expanding(20, [f"<<cg:{removed.key}>>"])), "t", START + 1010)
+    assert results(answered.body)["toolu_expand"] == output(int(removed.tool_use_id.removeprefix("toolu_")))
+
+
+NO_IDS = {
+    "too short": lambda a, b: a[:15],
+    "too long": lambda a, b: a + "0",
+    "two": lambda a, b: f"{a}, {b}",
+    "two in a list": lambda a, b: [a, b],
+    "none in a list": lambda a, b: [],
+    "a list in a list": lambda a, b: [[a]],
+    "an object": lambda a, b: {"id": a},
+    "a number": lambda a, b: 5,
+    "another prefix": lambda a, b: f"key:{a}",
+    "a name": lambda a, b: "toolu_004",
+}
+
+
+@pytest.mark.parametrize("written", NO_IDS.values(), ids=NO_IDS)
+def test_what_is_no_one_id_brings_nothing_back(written) -> None:
+    """It is said so; nothing is guessed."""
+    sweep = sweep_of()
+    _, done = removed_at_cold(sweep)
+    first, second = done.report.removed[0].key, done.report.removed[1].key
+    answered = sweep.process(encoded(expanding(20, written(first, second))), "t", START + 1010)
+    assert results(answered.body)["toolu_expand"] == NEVER_EXISTED

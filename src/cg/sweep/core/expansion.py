@@ -13,22 +13,26 @@ from cg.sweep.effects import Fetch, Steps
 from cg.sweep.store import Expired
 from cg.sweep.values import Identity, Payload, Thread
 
-KEY = re.compile(r"(?:<<cg:)?([0-9a-f]{16})(?:>>)?")
+KEY = re.compile(r"(?:cg:\s*)?([0-9a-f]{16})")
+AROUND = " \t\r\n\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb<>[](){}.,;"  # what a model or a shell puts around an id
 NEVER_EXISTED = "[no output has this id; ids stand in the markers of removed outputs]"
 
 
 def expand_id(arguments: bytes) -> str | None:
-    """The key that an expand call names, bare or in its marker; None when the call names none."""
+    """The key that an expand call names, alone or as the one item of a list; None when it names none, or several."""
     try:
         value = json.loads(arguments)["id"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
     return plain_key(value) if isinstance(value, str) else None
 
 
 def plain_key(text: str) -> str | None:
-    """The 16 hex digits of a key that stands bare or in its marker, in either case; None for anything else."""
-    match = KEY.fullmatch(text.strip().lower())
+    """The 16 hex digits of a key, in either case: bare, behind `cg:`, in its marker, in quotes or brackets; None for
+    anything else."""
+    match = KEY.fullmatch(text.strip(AROUND).lower())
     return match[1] if match else None
 
 
