@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import types
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,20 @@ def test_forget_erases_a_session_and_leaves_the_others(tmp_path: Path) -> None:
     assert command("expand", key, *two.where())[0] == 0
     assert command("forget", "--state", str(one.state), "--all")[0] == 0
     assert command("expand", key, *two.where())[0] == 3
+
+
+def test_forget_exits_with_2_while_another_process_still_reads_the_state(tmp_path: Path, monkeypatch, capsys) -> None:
+    """What is left in the log is said, and how to be rid of it."""
+    monkeypatch.setattr("cg.sweep.storage.sqlite.connections.BUSY_TIMEOUT_S", 0.05)
+    pipe = Pipe(tmp_path, "one", preset="paid")
+    swept(pipe)
+    with closing(sqlite3.connect(pipe.state, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM payload").fetchone()
+        assert main(["forget", "--state", str(pipe.state), "--all"]) == 2
+        assert "forget again" in capsys.readouterr().err
+    assert main(["forget", "--state", str(pipe.state), "--all"]) == 0
+    assert all(b"toolu_" not in file.read_bytes() for file in pipe.state.parent.iterdir())
 
 
 def test_a_state_is_private(tmp_path: Path) -> None:

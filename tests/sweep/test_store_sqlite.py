@@ -782,6 +782,44 @@ def test_what_is_forgotten_is_not_left_in_the_file(store: SqliteStore, path: Pat
     assert all(secret not in file.read_bytes() for file in path.parent.iterdir())
 
 
+def test_no_copy_of_a_forgotten_row_is_left_on_another_page(store: SqliteStore, path: Path) -> None:
+    """Rows that were moved between pages when others came leave copies behind, which deleting does not find."""
+    rng = random.Random(3)
+    for n in range(40):
+        for thread in rng.sample(range(12), 12):
+            made = [f"{thread} {n} {k}".encode() + rng.randbytes(rng.choice((20,))) for k in range(3)]
+            payloads = [
+                Payload(
+                    Identity(f"toolu_{thread}_{n}_{k}", 0, hashlib.sha256(content).hexdigest()), content, "Bash", "{}"
+                )
+                for k, content in enumerate(made)
+            ]
+            store.put(str(thread), payloads, 1.0)
+            store.freeze(str(thread), [Removal(p.identity, b'"w"', 5, 1.0) for p in payloads])
+    for thread in range(7):
+        store.forget(str(thread))
+        assert all(b"toolu_%d_" % thread not in file.read_bytes() for file in path.parent.iterdir())
+    assert len(store.load("7").removals) == 120
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+def test_what_another_process_still_reads_is_not_called_forgotten(store: SqliteStore, path: Path, monkeypatch) -> None:
+    """Its view lies in the log, from where nothing can be taken while it is read: that is said, and forgetting again
+    once it has gone erases it."""
+    monkeypatch.setattr("cg.sweep.storage.sqlite.connections.BUSY_TIMEOUT_S", 0.05)
+    secret = b"correct horse battery staple"
+    store.put("t", [Payload(Identity("toolu_s", 0, hashlib.sha256(secret).hexdigest()), secret, "Bash", "{}")], 1.0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM payload").fetchone()
+        with pytest.raises(StoreError, match="erased, but not yet from the log"):
+            store.forget("t")
+        assert store.load("t") == Thread() and secret in path.with_name(path.name + "-wal").read_bytes()
+    store.forget("t")
+    assert all(secret not in file.read_bytes() for file in path.parent.iterdir())
+
+
 def test_a_connection_that_comes_back_while_the_store_closes_is_closed_with_it(store: SqliteStore) -> None:
     """Nobody else holds it then: left open it would keep the file, and its log, until the collector finds it."""
 

@@ -40,6 +40,10 @@ EXIT_REFUSED = 2  # usage, configuration, or a state that cannot be used
 READ_BYTES = 1024 * 1024
 MAX_STATUS_BYTES = 4 * 1024 * 1024  # of the JSON that a client writes for its status line
 STATE = "the state: a file, which `run` makes if absent (mode 0600), or redis://, rediss:// or unix:// of a server"
+SERVER_FILES = (
+    "cg-sweep: erased on the server; its own files (append-only file, snapshots, replicas' copies) hold it until it writes"
+    " them anew: BGREWRITEAOF, BGSAVE"
+)
 EXIT_NOT_THERE = 3  # an id that brings nothing back; the reason is on stderr
 EXIT_INTERRUPTED = 130  # as a shell counts a program that was ended by an interrupt
 
@@ -288,6 +292,8 @@ def _tail(log: Path | None) -> list[bytes]:
 def _forget(arguments: argparse.Namespace) -> int:
     with open_store(arguments.state, Config(), must_exist=True) as store:
         store.forget(None if arguments.all else session_thread(arguments.session))
+    if is_address(arguments.state):
+        print(SERVER_FILES, file=sys.stderr)
     return 0
 
 

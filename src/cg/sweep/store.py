@@ -57,7 +57,7 @@ class Store(Protocol):
     """What is remembered. Every call is atomic and safe between threads and, where the store is shared, processes.
 
     A thread is named by an opaque string, and nothing of one thread is ever found through another. Calls raise
-    StoreError when the state cannot be used; a call that raises has changed nothing.
+    StoreError when the state cannot be used; a call that raises, but for `forget`, has changed nothing.
     """
 
     def load(self, thread: str) -> Thread:
@@ -169,7 +169,11 @@ class Store(Protocol):
         ...
 
     def forget(self, thread: str | None) -> None:
-        """Erase a thread, or everything when None."""
+        """Erase a thread, or everything when None: on return no file of the state holds any of it.
+
+        Raises StoreError where that is not so, be it erased already; it is safe to call again. A server's own files, its
+        log and its snapshots, are not ours to write.
+        """
         ...
 
     def switch(self) -> Switch:

@@ -108,11 +108,21 @@ class Connections:
                 raise
 
     def compact(self) -> None:
-        """Write the log back into the file and empty it, so that what was erased is in neither; best effort."""
+        """Write the file anew and empty its log, so that what was erased is in neither.
+
+        Deleting overwrites what it frees, but not the copies that SQLite leaves behind when it moves rows between pages.
+        Raises StoreError while another process reads an older view: what that one sees cannot be taken out of the log.
+        """
         self._check_process()
         with self.errors(), self._writer, self._lent() as connection:
+            _patiently(connection, "VACUUM")
             connection.wait(True)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise StoreError(
+                f"{self.path}: it is erased, but not yet from the log beside it: another process reads an older view of"
+                " it; end that process, or wait for it, and forget again"
+            )
 
     def close(self) -> None:
         """Close what is not lent out; what is lent closes on its return."""
