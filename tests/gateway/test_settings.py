@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cg.gateway.settings import MIB, Settings, address, default_state, load
+from cg.gateway.settings import MIB, Settings, address, default_state, load, state_named
 from cg.sweep.config import ConfigError
 
 TOKEN = "a-token-of-twenty-one"
@@ -109,6 +109,20 @@ def test_the_default_state_is_the_user_s_own(tmp_path):
     if os.name == "posix":
         assert default_state({"XDG_STATE_HOME": str(tmp_path)}) == tmp_path / "cg" / "gateway.db"
         assert default_state({"XDG_STATE_HOME": "relative"}) == default_state({})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="homes are found another way")
+@pytest.mark.parametrize("home", [None, "relative", "."])
+def test_without_a_home_folder_a_state_has_to_be_named(home, tmp_path, monkeypatch):
+    """A container's user may have none: that is said in words, not met as a traceback or a file wherever we are."""
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    monkeypatch.delenv("HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+    with pytest.raises(ConfigError, match="no home folder"):
+        state_named(str(default_state({})))
+    assert state_named(str(tmp_path / "gw.db")) == tmp_path / "gw.db"
+    assert default_state({"XDG_STATE_HOME": str(tmp_path)}) == tmp_path / "cg" / "gateway.db"
 
 
 def test_observing_is_a_switch():

@@ -115,11 +115,11 @@ def _run(arguments: argparse.Namespace) -> int:
     # A port of its own, so that several can run; before what the command would have used, be that another gateway.
     settings = _settings(arguments, {"listen": "127.0.0.1:0", "upstream": os.environ.get(BASE_URL) or None})
     from cg.gateway.serve import launch
-    from cg.gateway.settings import default_state
+    from cg.gateway.settings import default_state, in_home
     from cg.gateway.telemetry import json_logs
     from cg.sweep.storage.redis.address import Address
 
-    beside = default_state(os.environ) if isinstance(settings.state, Address) else settings.state
+    beside = in_home(default_state(os.environ)) if isinstance(settings.state, Address) else settings.state
     path = arguments.log_file or (beside and beside.with_name(beside.name + ".log"))
     with json_logs.opened(path) as stream:
         json_logs.configure(arguments.log, stream)

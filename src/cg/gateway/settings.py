@@ -62,7 +62,18 @@ class Settings:
 
 def state_named(text: str) -> Path | Address:
     """The file or the server that a state's name means. Raises ConfigError for a URL that is none of a server."""
-    return parse(text) if is_address(text) else Path(text).expanduser()
+    return parse(text) if is_address(text) else in_home(Path(text))
+
+
+def in_home(path: Path) -> Path:
+    """The path with its `~` made out. Raises ConfigError where no such home folder is known, or it depends on where we are."""
+    try:
+        expanded = path.expanduser()
+    except RuntimeError:  # no HOME, and a user id without an entry, as containers have
+        expanded = Path()
+    if path != expanded and not expanded.is_absolute():
+        raise ConfigError(f"state is {str(path)!r:.80}, and there is no home folder: name it by its whole path")
+    return expanded
 
 
 def address(text: str) -> tuple[str, int]:
@@ -193,9 +204,8 @@ def in_force(settings: Settings) -> dict[str, dict[str, object]]:
 
 
 def default_state(env: Mapping[str, str]) -> Path:
-    """Where the state stands if nobody says so: under the user's own state directory."""
+    """Where the state stands if nobody says so: under the user's own state directory, which may begin with `~`."""
     if os.name == "nt" and env.get("LOCALAPPDATA"):
         return Path(env["LOCALAPPDATA"]) / "cg" / "gateway.db"
     base = env.get("XDG_STATE_HOME", "")
-    folder = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
-    return folder / "cg" / "gateway.db"
+    return Path(base if os.path.isabs(base) else "~/.local/state") / "cg" / "gateway.db"

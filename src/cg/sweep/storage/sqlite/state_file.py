@@ -5,9 +5,8 @@ import stat
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
+from cg.sweep.storage.sqlite.state_folder import IS_POSIX, secure_folder
 from cg.sweep.store import StoreError
-
-_IS_POSIX = os.name == "posix"  # elsewhere the mode bits say nothing about who may read
 
 # What SQLite reads beside a state. A journal is played back into the state even where a log is kept.
 _SIDE_FILES = ("-journal", "-wal", "-shm")
@@ -19,14 +18,14 @@ Places = tuple[Place, Place]  # of a state and its log
 
 def address(path: Path) -> tuple[str, bool]:
     """What SQLite is to open for an absolute path, and whether that is a URI: no file is made where none is."""
-    if not _IS_POSIX:  # an open file cannot be deleted there, and a URI cannot name every path
+    if not IS_POSIX:  # an open file cannot be deleted there, and a URI cannot name every path
         return os.fspath(path), False
     return f"file://{quote_from_bytes(os.fsencode(path))}?mode=rw", True
 
 
 def places(path: Path) -> Places:
     """Which files stand at the state's name and at its log's, to be held against those that were opened."""
-    return (_place(path), _place(_beside(path, "-wal"))) if _IS_POSIX else (None, None)
+    return (_place(path), _place(_beside(path, "-wal"))) if IS_POSIX else (None, None)
 
 
 def _place(path: Path) -> Place:
@@ -40,13 +39,13 @@ def _place(path: Path) -> Place:
 def secure(path: Path) -> None:
     """Make sure that the state file and its folder are ours alone, creating what is missing (0700, 0600).
 
-    Raises StoreError for a symlink, another owner, a file that others may read or write, a folder in which others may
-    put files in its place, and for anything that is no regular file.
+    Raises StoreError for a symlink, another owner, a file that others may read or write, a folder that is another's or
+    in which others may put files in its place (here or above), and for anything that is no regular file.
     """
     if not path.name:
         raise StoreError(f"{path}: is not a regular file")
     try:
-        _secure_folder(path.parent)
+        secure_folder(path.parent)
         _create(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be used as state: {error.strerror or type(error).__name__}") from error
@@ -56,21 +55,6 @@ def secure(path: Path) -> None:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
-
-
-def _secure_folder(folder: Path) -> None:
-    missing = not folder.exists()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if missing and _IS_POSIX:
-        folder.chmod(0o700)  # the mode given to mkdir is cut by the umask, never widened; this also covers odd umasks
-    if not _IS_POSIX:
-        return
-    found = folder.stat()
-    is_sticky = bool(found.st_mode & stat.S_ISVTX)  # as /tmp: others may add files but not replace ours
-    shared = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid())
-    if shared and not is_sticky:
-        mode = stat.S_IMODE(found.st_mode)
-        raise StoreError(f"{folder}: others may write here (mode {mode:04o}); a state folder must be 0700")
 
 
 def _create(path: Path) -> None:
@@ -93,7 +77,7 @@ def _refuse_foreign(path: Path) -> None:
         raise StoreError(f"{path}: is a symbolic link; a state must be a file of its own")
     if not stat.S_ISREG(found.st_mode):
         raise StoreError(f"{path}: is not a regular file")
-    if not _IS_POSIX:
+    if not IS_POSIX:
         return
     if found.st_uid != os.geteuid():
         raise StoreError(f"{path}: belongs to user {found.st_uid}, not to user {os.geteuid()}")
