@@ -27,7 +27,7 @@ cdef extern from "transcript/scan.h" nogil:
         uint32_t start, end, size, escaped
     ctypedef struct Text:
         Token token, id
-        uint32_t message, block, is_error, has_marker
+        uint32_t message, block, error_at, has_marker
         uint8_t *digest
     ctypedef struct Use:
         Token id, name
@@ -170,7 +170,8 @@ cdef class TextToken:
     cdef readonly str tool_use_id
     cdef readonly str sha256
     cdef readonly Py_ssize_t message, block
-    cdef readonly bint is_error, has_marker
+    cdef readonly Py_ssize_t error_at  # start of the `true` that calls its result an error; 0 where nothing does
+    cdef readonly bint has_marker
     cdef Token token
 
     @property
@@ -180,6 +181,10 @@ cdef class TextToken:
     @property
     def end(self):
         return self.token.end
+
+    @property
+    def is_error(self):
+        return self.error_at != 0
 
     @property
     def size_bytes(self):
@@ -283,7 +288,7 @@ cdef class Scan:
                 text.sha256 = PyBytes_FromStringAndSize(<const char *>row[i].digest, DIGEST).hex()
             text.message = row[i].message
             text.block = row[i].block
-            text.is_error = row[i].is_error
+            text.error_at = row[i].error_at
             text.has_marker = row[i].has_marker
             text.token = row[i].token
             found.append(text)

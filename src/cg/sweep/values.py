@@ -73,7 +73,7 @@ class Removal:
     """A frozen decision: `written` is replayed byte for byte and never made anew."""
 
     identity: Identity
-    written: bytes  # the JSON string token that replaces the original's, quotes included
+    written: bytes  # the JSON string token that replaces the original's, quotes included; see `splice.replace_result`
     saved_bytes: int  # UTF-8 bytes of the original less those of the text written
     decided_at: float  # seconds since the epoch
 

@@ -1,5 +1,6 @@
 """How originals come back: from the body when the store is full, and whatever the case of the id."""
 
+import json
 from contextlib import nullcontext
 from hashlib import sha256
 
@@ -141,6 +142,64 @@ def test_a_list_of_one_id_is_that_id() -> None:
     removed = done.report.removed[0]
     answered = sweep.process(encoded(expanding(20, [f"<<cg:{removed.key}>>"])), "t", START + 1010)
     assert results(answered.body)["toolu_expand"] == output(int(removed.tool_use_id.removeprefix("toolu_")))
+
+
+def answered_in(body: bytes) -> dict:
+    """The result of the expand call, as it leaves."""
+    return json.loads(body)["messages"][-1]["content"][0]
+
+
+def test_what_came_back_is_no_error_any_more() -> None:
+    """The client calls its own answer to our tool an error; the original in its place is none, at every later request and
+    after a restart too, where a client's own word for what is left in its place stays."""
+    store = MemoryStore()
+    sweep = sweep_of(store)
+    _, done = removed_at_cold(sweep)
+    form = expanding(20, done.report.removed[0].key)
+    for now, again in enumerate((sweep, sweep, sweep_of(store))):
+        sent = again.process(encoded({**form, "max_tokens": 31000 + now}), "t", START + 1010 + now)
+        assert answered_in(sent.body)["is_error"] is False and "entry_" in answered_in(sent.body)["content"]
+    unknown = sweep_of().process(encoded(expanding(20, "0" * 16)), "u", START + 1010)
+    assert answered_in(unknown.body)["is_error"] is True
+
+
+@pytest.mark.parametrize("form", ["no word", "no error", "null", "in front", "in blocks", "spaced"])
+def test_the_word_that_it_is_an_error_is_found_wherever_it_stands(form: str) -> None:
+    """Or left out: nothing is written where the client wrote nothing, and all other bytes stay."""
+    sweep = sweep_of()
+    _, done = removed_at_cold(sweep)
+    body = expanding(20, done.report.removed[0].key)
+    result = body["messages"][-1]["content"][0]
+    if form == "in front":
+        body["messages"][-1]["content"][0] = {"is_error": True, **{k: v for k, v in result.items() if k != "is_error"}}
+    elif form == "in blocks":
+        result["content"] = [{"type": "text", "text": result["content"]}, {"type": "text", "text": "is_error: true"}]
+    elif form == "no word":
+        del result["is_error"]
+    elif form != "spaced":
+        result["is_error"] = {"no error": False, "null": None}[form]
+    raw = json.dumps(body, indent=1).encode() if form == "spaced" else encoded(body)
+    sent = sweep.process(raw, "t", START + 1010).body
+    told = answered_in(sent)
+    assert told.get("is_error", "absent") is {"no word": "absent", "null": None}.get(form, False)
+    assert {k: v for k, v in told.items() if k not in ("content", "is_error")} == {
+        "type": "tool_result",
+        "tool_use_id": "toolu_expand",
+    }
+    assert "entry_" in json.dumps(told["content"])
+
+
+def test_an_answer_that_an_older_version_wrote_is_replayed_as_it_was() -> None:
+    """With the client's word that it is an error: a changed byte would break the prefix that is cached."""
+    sweep = sweep_of()
+    _, done = removed_at_cold(sweep)
+    form = expanding(20, done.report.removed[0].key)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cg.sweep.core.removal.NO_ERROR", b"")
+        before = sweep.process(encoded(form), "t", START + 1010).body
+    assert answered_in(before)["is_error"] is True
+    after = sweep.process(encoded({**form, "max_tokens": 31000}), "t", START + 1011).body
+    assert after == before.replace(b'"max_tokens":32000', b'"max_tokens":31000')
 
 
 NO_IDS = {

@@ -174,9 +174,9 @@ static int read_result_content(Scan *scan, Block *result) {
     return 0;
 }
 
-static int read_is_error(Reader *r, uint32_t *is_error) {
+static int read_is_error(Reader *r, uint32_t *error_at) {
     const int c = peek(r);
-    *is_error = c == 't';
+    *error_at = c == 't' ? r->at : 0;
     return c == 't' || c == 'f' || c == 'n' ? copy_value(r) : c < 0 ? c : STOP_TYPE;
 }
 
@@ -185,7 +185,7 @@ static int read_tool_result(Scan *scan, Block *b) {
     Members members = {0, 0, 0};
     Token name, id = {0, 0, 0, 0};
     Key key;
-    uint32_t is_error = 0;
+    uint32_t error_at = 0;
     const uint32_t first = scan->texts.count;
     int step;
     while ((step = next_member(r, &members, &name, &key)) == 1) {
@@ -195,7 +195,7 @@ static int read_tool_result(Scan *scan, Block *b) {
             put_key(r, &members, &name);
             if (key == KEY_CONTENT) step = read_result_content(scan, b);
             else if (key == KEY_TOOL_USE_ID) step = copy_string(r, &id);
-            else if (key == KEY_IS_ERROR) step = read_is_error(r, &is_error);
+            else if (key == KEY_IS_ERROR) step = read_is_error(r, &error_at);
             else step = copy_value(r);
         }
         if (step < 0) return step;
@@ -205,7 +205,7 @@ static int read_tool_result(Scan *scan, Block *b) {
     for (uint32_t i = first; i < scan->texts.count; i++) {
         Text *text = (Text *)scan->texts.rows + i;
         text->id = id;
-        text->is_error = is_error;
+        text->error_at = error_at;
     }
     return 0;
 }

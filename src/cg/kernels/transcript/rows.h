@@ -19,7 +19,8 @@ typedef struct { uint32_t start, end; } Span;
 
 typedef struct {  /* one text of a tool result */
     Token token, id;
-    uint32_t message, block, is_error, has_marker;
+    uint32_t message, block, has_marker;
+    uint32_t error_at; /* where its result's `is_error` is true; 0 where it is not */
     size_t digest_at;  /* where its SHA-256 goes in the canonical text */
     size_t decoded_at; /* where its decoded text stands, if the token holds an escape */
     uint8_t digest[DIGEST];

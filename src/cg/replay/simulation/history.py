@@ -9,7 +9,7 @@ from dataclasses import replace
 from cg.replay.prompt import Breakpoint, Part, Prompt, parts_of
 from cg.replay.reading import BEFORE, BEHIND, Call, Message, Output, Turn, alone
 from cg.replay.simulation.bodies import Frame, body
-from cg.sweep.body.splice import replace_text, splice
+from cg.sweep.body.splice import replace_result, splice
 from cg.sweep.body.transcript import Transcript
 from cg.sweep.values import Identity
 
@@ -145,5 +145,6 @@ def rewritten(message: Message, written: Written) -> bytes:
     if not gone:
         return message.json
     transcript = alone(message.json)
-    edits = [replace_text(t, written[t.identity]) for t in transcript.tool_texts if t.identity in written]
+    replaced = [t for t in transcript.tool_texts if t.identity in written]
+    edits = [edit for text in replaced for edit in replace_result(text, written[text.identity])]
     return splice(transcript.body, edits)[len(BEFORE) : -len(BEHIND)]

@@ -15,6 +15,7 @@ Edit = tuple[int, int, bytes]
 
 MAX_BREAKPOINTS = 4  # the API refuses a fifth, and counts the one at the top of a body
 ASK_TOKENS = 16_000  # reply budget of an ask, above any thinking budget
+NO_ERROR = b',"is_error":false'
 FILLER = b'{"role":"assistant","content":"Understood."}'
 
 
@@ -47,6 +48,16 @@ def replace_text(text: ToolText, token: bytes) -> Edit:
     if not is_string_token(token):
         raise ValueError(f"{len(token)} bytes for the text at {text.start} are no JSON string")
     return text.start, text.end, token
+
+
+def replace_result(text: ToolText, written: bytes) -> list[Edit]:
+    """The edits that put what was written down in the place of a result's text: a JSON string token, and behind one that
+    ends in `NO_ERROR` that the result is no error; raises ValueError if it is neither."""
+    token = written.removesuffix(NO_ERROR)
+    edits = [replace_text(text, token)]
+    if token != written and text.error_at:
+        edits.append((text.error_at, text.error_at + len(b"true"), b"false"))
+    return edits
 
 
 def declare(transcript: Transcript, declaration: bytes) -> Edit:

@@ -11,7 +11,7 @@ from cg.sweep.accounting.ping_economics import count_wait
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.frozen import frozen_in
 from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL
-from cg.sweep.body.splice import add_breakpoint, declare, replace_text, splice
+from cg.sweep.body.splice import add_breakpoint, declare, replace_result, splice
 from cg.sweep.body.transcript import ToolText, Transcript, read_sent
 from cg.sweep.config import Config
 from cg.sweep.core import selection
@@ -326,7 +326,7 @@ class Core:
         written = {**state.frozen, **state.fresh}
         if not written and declaration is None:
             return transcript.body
-        edits = [replace_text(text, removal.written) for text, removal in written.items()]
+        edits = [edit for text, removal in written.items() for edit in replace_result(text, removal.written)]
         if declaration is not None:
             edits.append(declare(transcript, declaration))
         if written and self.config.spare_breakpoint:

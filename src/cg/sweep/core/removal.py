@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.marker import would_shrink, written_token
-from cg.sweep.body.splice import string_token
+from cg.sweep.body.splice import NO_ERROR, string_token
 from cg.sweep.body.transcript import ToolText, Transcript
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Freeze, Put, Steps
@@ -55,7 +55,7 @@ def apply(transcript: Transcript, chosen: Sequence[ToolText], now: float) -> Ste
     return Applied(done, tally)
 
 
-def substitute(transcript: Transcript, text: ToolText, answer: bytes, now: float) -> Steps[Removal | None]:
+def substitute(transcript: Transcript, text: ToolText, answer: Removal) -> Steps[Removal | None]:
     """Freeze an answer in the place of a client's own result, so that later copies carry the same bytes.
 
     The result that is replaced is stored like any original. None when the store refuses: the client's text stays.
@@ -63,11 +63,12 @@ def substitute(transcript: Transcript, text: ToolText, answer: bytes, now: float
     stored = yield Put((payload_of(transcript, text),))
     if text.identity not in stored:
         return None
-    standing = yield Freeze((answered(text, answer, now),))
+    standing = yield Freeze((answer,))
     return standing[0] if standing else None
 
 
-def answered(text: ToolText, answer: bytes, now: float) -> Removal:
-    """An answer in the place of a client's own result."""
+def answered(text: ToolText, answer: bytes, now: float, *, is_original: bool) -> Removal:
+    """An answer in the place of a client's own result, which is no error any more if the answer is what was asked for."""
     token = string_token(answer)
-    return Removal(text.identity, token, (text.end - text.start) - len(token), now)
+    saved = (text.end - text.start) - len(token)
+    return Removal(text.identity, token + NO_ERROR if is_original and text.is_error else token, saved, now)

@@ -46,14 +46,15 @@ def answer_expansions(state: RequestState) -> Steps[None]:
     state.expanded.extend(unmarked_expansions(state.transcript, state.thread))
     for text, use in unanswered_expansions(state.transcript, state.thread):
         expanded = yield from expand(expand_id(use.arguments), state.transcript, state.thread)
-        kept = yield from substitute(state.transcript, text, expanded.answer, state.now)
+        answer = answered(text, expanded.answer, state.now, is_original=expanded.sha256 is not None)
+        kept = yield from substitute(state.transcript, text, answer)
         if kept is None:
             state.tally.decline(Decline.STORE_REFUSED)
             if expanded.sha256 is None or text.identity in state.thread.ended:
                 continue
         # Where nothing can be frozen an original still leads to the same bytes at the next request: the client's "no
         # such tool" would cost the model its only way back. That it came back is counted when it first does.
-        state.frozen[text] = kept or answered(text, expanded.answer, state.now)
+        state.frozen[text] = kept or answer
         if kept is None and expanded.sha256 in state.thread.expanded:
             continue
         state.tally.event(Event.EXPANDED if expanded.sha256 else Event.EXPAND_UNRESOLVED)

@@ -72,6 +72,9 @@ MIGRATIONS: tuple[str, ...] = (
     DELETE FROM pending;
     ALTER TABLE pending RENAME COLUMN ask TO history;
     """,
+    # An answer in the place of a client's error may say that it is none, and a removal may have ended by `pause --all`:
+    # nothing is laid out anew, but a program before that could replay neither.
+    "",
 )
 THREAD_TABLES = ("thread", "branch", "payload", "removal", "pending", "expanded", "body", "claim", "ask", "total")
 
