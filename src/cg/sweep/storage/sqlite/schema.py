@@ -104,7 +104,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path}: is a database of another program")
     newest = len(MIGRATIONS)
     if not 0 <= version <= newest or (found and version == 0):
-        raise StoreError(f"{path}: has schema version {version}; this program knows 1 to {newest}")
+        newer = "; a newer release wrote it: use that one, or move it away to start anew" if version > newest else ""
+        raise StoreError(f"{path}: has schema version {version}; this program knows 1 to {newest}{newer}")
     _refuse_changed(found, _expected(MIGRATIONS[:version]), path)
     if version == newest:
         return
