@@ -545,6 +545,18 @@ def test_a_damaged_original_counts_as_gone_and_is_put_back(store: RedisStore, se
     assert store.status()["payload_bytes"] == 2000
 
 
+def test_a_key_that_leads_to_another_original_is_an_error(store: RedisStore, server: StateServer) -> None:
+    """What stands there hashes to its own name, and is not what was asked for."""
+    fill(store, 1, 2)
+    for kind in ("p", "c"):
+        name = keys_of(server, kind)
+        other = client(server).hget(name, payload(2).identity.key)
+        client(server).hset(name, payload(1).identity.key, other)
+    with pytest.raises(StoreError):
+        store.fetch("t", payload(1).identity.key)
+    assert store.fetch("t", payload(2).identity.key) == payload(2)
+
+
 def test_rule5_what_does_not_come_back_as_it_was_is_not_stored(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

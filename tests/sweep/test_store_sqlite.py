@@ -369,7 +369,7 @@ def whole_state(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("seed", [*range(150 if IS_LONG else 12), 26])
+@pytest.mark.parametrize("seed", [*range(150 if IS_LONG else 12), 26, 978])
 def test_a_damaged_database_gives_true_answers_or_a_clear_error(path: Path, seed: int) -> None:
     """Bytes flipped or cut off anywhere: what still answers, answers right; never wrong bytes, never a crash."""
     content = bytearray(whole_state(path))
@@ -405,6 +405,19 @@ def test_a_damaged_original_counts_as_gone_and_is_put_back(store: SqliteStore, p
     assert store.fetch("t", payload(1).identity.key) == Expired("Bash", "{}")
     assert store.put("t", [payload(1)], 2.0) == {payload(1).identity}
     assert store.fetch("t", payload(1).identity.key) == payload(1)
+
+
+@pytest.mark.parametrize("content", ["content", "NULL"])
+def test_a_key_that_leads_to_another_original_is_an_error(store: SqliteStore, path: Path, content: str) -> None:
+    """As a damaged index does: what it leads to hashes to its own name, and is not what was asked for."""
+    fill(store, 1, 2)
+    one, other = payload(1).identity.key, payload(2).identity.key
+    with closing(sqlite3.connect(path)) as db, db:
+        moved = f"SELECT sha256, {content}, is_packed, arguments FROM payload WHERE key = '{other}'"
+        db.execute(f"UPDATE payload SET (sha256, content, is_packed, arguments) = ({moved}) WHERE key = '{one}'")
+    with pytest.raises(StoreError, match="holds what does not belong there"):
+        store.fetch("t", one)
+    assert store.fetch("t", other) == payload(2)
 
 
 def test_a_damaged_decision_is_an_error_and_not_a_replay(store: SqliteStore, path: Path) -> None:

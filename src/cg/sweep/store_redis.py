@@ -12,7 +12,7 @@ from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.economics import learn_ratio
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.storage.last_bodies import LastBodies
-from cg.sweep.storage.packing import raw
+from cg.sweep.storage.packing import named, raw
 from cg.sweep.storage.redis.address import Address, parse
 from cg.sweep.storage.redis.connection import SECRET, Full, Link
 from cg.sweep.storage.redis.records import (
@@ -23,6 +23,7 @@ from cg.sweep.storage.redis.records import (
     branch_value,
     clock_text,
     declaration_value,
+    digest_in,
     identity_field,
     payload_content,
     payload_meta,
@@ -162,7 +163,7 @@ class RedisStore:
     def fetch(self, thread: str, key: str) -> Payload | Expired | None:
         meta, content = self._link.run(Command.FETCH, *self._named(thread), key)
         with self._link.reading():
-            return None if meta is None else as_payload(meta, content)
+            return None if meta is None else named(as_payload(meta, content), key, digest_in(meta))
 
     def missing(self, thread: str) -> frozenset[Identity]:
         return self.load(thread).missing

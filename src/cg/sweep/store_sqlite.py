@@ -14,7 +14,7 @@ from cg.sweep.accounting.totals import FAMILIES, shares
 from cg.sweep.economics import learn_ratio
 from cg.sweep.ledger import AskRow, TurnReport
 from cg.sweep.storage.last_bodies import LastBodies, kept_until
-from cg.sweep.storage.packing import blob, removal_checksum
+from cg.sweep.storage.packing import blob, named, removal_checksum
 from cg.sweep.storage.sqlite.body_rows import made_of, read_back, write_down
 from cg.sweep.storage.sqlite.connections import Connections
 from cg.sweep.storage.sqlite.payload_rows import PAYLOAD, as_payload, is_kept, keep
@@ -109,7 +109,7 @@ class SqliteStore:
     def fetch(self, thread: str, key: str) -> Payload | Expired | None:
         with self._file.reading() as db:
             row = db.execute(f"SELECT {PAYLOAD} FROM payload WHERE thread = ? AND key = ?", (thread, key)).fetchone()
-            return None if row is None else as_payload(row)
+            return None if row is None else named(as_payload(row), key, row[2])
 
     def missing(self, thread: str) -> frozenset[Identity]:
         with self._file.reading() as db:

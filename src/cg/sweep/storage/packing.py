@@ -3,7 +3,8 @@
 import json
 import zlib
 
-from cg.sweep.values import Removal
+from cg.sweep.store import Expired
+from cg.sweep.values import Identity, Payload, Removal
 
 MAX_CONTENT_BYTES = 100 * 1024 * 1024  # no text is larger than the largest body: a bomb unpacks no further
 PACK_FROM_BYTES = 512  # below, packing saves less than a page
@@ -47,6 +48,14 @@ def unpack(stored: bytes, is_packed: bool) -> bytes | None:
     except zlib.error:
         return None
     return content if opened.eof and not opened.unused_data else None
+
+
+def named(found: Payload | Expired, key: str, sha256: object) -> Payload | Expired:
+    """What was found under a key, if the digest is the one that the key begins. Raises ValueError for anything else: a
+    damaged index leads to another original, which hashes to its own name."""
+    if Identity("", 0, str(sha256)).key != key:
+        raise ValueError("a key that leads to another original")
+    return found
 
 
 def removal_checksum(removal: Removal) -> int:

@@ -129,6 +129,11 @@ def payload_meta(payload: Payload) -> bytes:
     return head + tool_use_id + tool + raw(payload.arguments)
 
 
+def digest_in(meta: bytes) -> str:
+    """The digest of the original that this is about."""
+    return meta.split(b" ", 2)[1].decode("ascii")
+
+
 def payload_content(payload: Payload) -> bytes:
     """The content, packed where that pays; the first byte says which."""
     content, is_packed = pack(payload.content)
