@@ -181,6 +181,11 @@ def remarks(summary: Summary, settings: Settings, results: Sequence[Result]) -> 
     copied = [f"{result.name} {result.elsewhere}" for result in results if result.elsewhere]
     if copied:
         lines.append(f"Requests that an earlier log holds too are counted there: {', '.join(copied)}.")
+    if summary.damaged_lines:
+        lines.append(
+            f"{counted(summary.damaged_lines, 'line')} in {counted(summary.damaged_logs, 'log')} could not be read whole: "
+            "what is whole on a damaged line is counted, the rest is lost."
+        )
     if summary.unpriced:
         lines.append(
             f"{counted(summary.unpriced, 'session')} used a model of unknown price: not in the dollars (--prices FILE)."
