@@ -28,6 +28,7 @@ from cg.replay.recordings.claude_entries import (
     time_in,
 )
 from cg.replay.recordings.claude_threads import MAIN, Threads
+from cg.replay.recordings.clock import steady
 from cg.replay.recordings.conversation import Conversation, LoggedTurn
 from cg.replay.recordings.recording import Step, Tally
 
@@ -58,7 +59,7 @@ def steps(path: Path, tally: Tally, thread: str = MAIN) -> Iterator[Step]:
     for entry in later:
         if assigned.root(entry.get("uuid")) == thread:
             log.read(entry)
-    yield from _Tree(log).steps()
+    yield from steady(_Tree(log).steps())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -170,7 +170,7 @@ class Conversation:
         return True, tuple(reversed(whole))
 
     def _sent_at(self, turn: LoggedTurn, again: bool) -> float:
-        """When the request was sent: once all its parts were there, and before any part of the answer.
+        """When the request was sent, by the log: once all its parts were there, and before any part of the answer.
 
         A request that is sent again goes out right before its own answer at the latest; its parts were there before.
         """
@@ -179,7 +179,7 @@ class Conversation:
             at = turn.ready if turn.ready is not None else (self._at + SPACING_S if self._steps else START)
         if turn.first is not None:
             at = min(at, turn.first)
-        return max(at, self._at)
+        return at
 
 
 def _grown(earlier: Sequence[bytes], text: bytes) -> int | None:
