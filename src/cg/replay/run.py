@@ -124,6 +124,7 @@ class Run:
         self._rides = not turn.opens
         self._actor.turn(turn)
         self._rides = True
+        self.account.terms = turn.terms
         line, row = self.line, self.account.row
         output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
         usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
@@ -133,7 +134,8 @@ class Run:
             again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
             row.cold_requests += 1
             row.cold_excess += again * (RELATIVE.write(line.ttl_s) - RELATIVE.read)
-            row.alive.include(*self.account.worth_of_reading(usage.read, line.ttl_s, line.model, turn.at))
+            saved = self.account.worth_of_reading(usage.read, line.ttl_s, line.model, turn.at, line.prompt.tokens)
+            row.alive.include(*saved)
         self._last_at, self._n_sent = turn.at, len(line.messages)
         expanded = self._expand(turn)
         if self._watch is not None:

@@ -20,6 +20,7 @@ from cg.replay.recordings.blocks import (
     text_block,
 )
 from cg.replay.recordings.recording import Step, Tally
+from cg.sweep.prices import Terms
 from cg.sweep.values import usage_of
 
 START = 1_700_000_000.0  # when a session began whose log has no dates
@@ -123,7 +124,8 @@ class Conversation:
         tally.timed = tally.timed or turn.first is not None or turn.ready is not None
         tally.wrote(turn.usage)
         answered = None if turn.last is None else max(turn.last, at)
-        step = Step(self._steps, at, answered, turn.model, opens, new, turn.reply(), usage_of(turn.usage))
+        usage, terms = usage_of(turn.usage), Terms.of(turn.usage)
+        step = Step(self._steps, at, answered, turn.model, opens, new, turn.reply(), usage, terms)
         self._steps, self._sent, self._at = self._steps + 1, turn.head, at
         return step
 

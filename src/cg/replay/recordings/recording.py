@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cg.sweep.prices import LIST_TERMS, Terms
 from cg.sweep.values import Usage
 
 
@@ -25,6 +26,7 @@ class Step:
     messages: tuple[bytes, ...]
     reply: bytes  # the assistant message that answered; leads the next step's messages when the history goes on from it
     usage: Usage | None  # the provider's figures, where logged
+    terms: Terms = LIST_TERMS  # what the price hangs on besides model and tokens, as logged
 
     @property
     def reply_bytes(self) -> int:
