@@ -426,7 +426,9 @@ def test_whatever_a_log_holds_the_bodies_pass_the_api(tmp_path_factory: Any, cha
     for (line, *way), value in changes:
         holder = entries
         for key in [line, *way][:-1]:
-            if not isinstance(holder, dict | list) or (isinstance(holder, list) and not isinstance(key, int)):
+            if isinstance(holder, list) and not (isinstance(key, int) and key < len(holder)):
+                break  # an earlier change took it away
+            if not isinstance(holder, dict | list):
                 break
             holder = holder[key] if isinstance(holder, list) or key in holder else {}
         else:
