@@ -16,7 +16,7 @@ from cg.replay.settings import Settings
 from cg.replay.simulation.account import Account
 from cg.replay.simulation.actors import Actor, Masked, Untouched
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker, last_message
-from cg.replay.simulation.bodies import frame_of
+from cg.replay.simulation.bodies import frame_for, frame_of
 from cg.replay.simulation.frames import frames
 from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
@@ -60,7 +60,7 @@ class Run:
         self._recording, self._watch, self._ratio = recording, watch, settings.bytes_per_token
         first, fixed = recording.turns[0], settings.fixed_tokens
         self._frames = frames(recording.turns, self._ratio) if fixed is None else {first.index: fixed}
-        frame = frame_of(first.model, self._frames[first.index], self._ratio)
+        frame = frame_for(recording.first, tokens=self._frames[first.index], bytes_per_token=self._ratio)
         self.line = History(frame, settings.ttl_of(recording.ttl_s), self._ratio)
         self.outcomes = Outcomes(recording.hindsight)
         self.account = Account(CacheModel(min_tokens=settings.min_cache_tokens), settings.prices, Row())

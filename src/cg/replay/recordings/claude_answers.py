@@ -37,6 +37,8 @@ class Piece:
         """The line's own words."""
         said = message_of(entry)
         model, content = said.get("model"), said.get("content")
+        digest = digest_of(json.dumps(content))
+        opening = digest_of(json.dumps(content[:1])) if isinstance(content, list) and len(content) > 1 else digest
         return cls(
             number,
             uuid,
@@ -48,8 +50,8 @@ class Piece:
             said.get("usage"),
             said.get("stop_reason") is not None,
             time_in(entry),
-            digest_of(json.dumps(content, sort_keys=True)),
-            digest_of(json.dumps(content[:1] if isinstance(content, list) else content, sort_keys=True)),
+            digest,
+            opening,
         )
 
     @property

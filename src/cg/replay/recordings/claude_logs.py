@@ -158,6 +158,7 @@ class _Tree:
         self._answer_of = {piece.uuid: answer for answer in self._answers for piece in answer.pieces}
         self._results, self._stray = self._owned()
         self._turns: dict[Answer, LoggedTurn] = {}
+        self._last_way: tuple[Answer, _Way] | None = None
         self._restored: dict[Kept, tuple[Answer | None, LoggedTurn | None, list[bytes]]] = {}
 
     def steps(self) -> Iterator[Step]:
@@ -188,7 +189,12 @@ class _Tree:
     # -- the way back --------------------------------------------------------------------------------------------------
 
     def _way(self, answer: Answer) -> _Way:
-        """From an answer back to what its request goes on from."""
+        """From an answer back to what its request goes on from; the last one found is kept."""
+        if self._last_way is None or self._last_way[0] is not answer:
+            self._last_way = answer, self._way_of(answer)
+        return self._last_way[1]
+
+    def _way_of(self, answer: Answer) -> _Way:
         way: list[LogEntry] = []
         passed = set[str]()
         at, number, is_broken = answer.parent, answer.pieces[0].number, False
