@@ -75,6 +75,16 @@ WHOLE: dict[str, Callable[[list[bytes]], bytes]] = {
     "a list": lambda x: b"[\n" + b",\n".join(x) + b"\n]\n",
     "UTF-16 with a mark": lambda x: lined(x).decode().encode("utf-16"),
     "UTF-16, the other order": lambda x: b"\xfe\xff" + lined(x).decode().encode("utf-16-be"),
+    "UTF-32": lambda x: lined(x).decode().encode("utf-32"),
+    "records over many lines": lambda x: lined(
+        [json.dumps(json.loads(y), indent=2, ensure_ascii=False).encode() for y in x]
+    ),
+    "a list over many lines": lambda x: (
+        json.dumps([json.loads(y) for y in x[:3]], indent=1).encode()[:-1] + b",\n" + lined(x[3:])
+    ),
+    "a record broken between two members": lambda x: lined(
+        [*x[:3], x[3].replace(b', "type"', b',\n "type"', 1), *x[4:]]
+    ),
     "UTF-16 without a mark": lambda x: lined(x).decode().encode("utf-16-le"),
     "UTF-16, the other order, without a mark": lambda x: lined(x).decode().encode("utf-16-be"),
     "NUL before the first brace": lambda x: b"\0" + lined(x),
@@ -104,6 +114,23 @@ def test_a_raw_tab_in_a_text_is_that_tab(tmp_path: Path) -> None:
     session = read(lined([line.replace(b"cat f", b"cat\tf") for line in five()]), tmp_path)
     assert b"cat\\tf" in histories(session)[-1][1]
     assert isinstance(session, Session) and session.damaged == 0
+
+
+def test_the_end_of_a_line_may_stand_raw_in_a_text(tmp_path: Path) -> None:
+    """The record goes on on the next line."""
+    session = read(lined([line.replace(b"cat f", b"cat\n\nf") for line in five()]), tmp_path)
+    assert b"cat\\n\\nf" in histories(session)[-1][1]
+    assert isinstance(session, Session) and session.damaged == 0
+
+
+def test_a_cut_record_takes_nothing_of_the_lines_behind_it(tmp_path: Path) -> None:
+    """Whole ones, cut ones, none."""
+    plain = five()
+    for n in range(3, 9):
+        for behind in ([], [plain[n][:70]], [b"", b"x"]):
+            session = read(lined([*plain[:n], plain[n][:150], *behind, *plain[n + 1 :]]), tmp_path)
+            assert isinstance(session, Session) and 1 <= session.damaged <= 2
+            assert session.requests >= uncut_requests(plain, {n})
 
 
 STUBS: dict[str, Callable[[list[bytes]], bytes]] = {

@@ -1,6 +1,6 @@
 """The entries of Claude Code's own logs, one by one: which lines are entries, and what each makes the client say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 from cg.replay.recordings.blocks import is_said, text_block, user_blocks
 from cg.replay.recordings.conversation import time_of
-from cg.replay.recordings.json_lines import Salvage, loads
+from cg.replay.recordings.json_lines import Joiner, Salvage, loads
 from cg.replay.recordings.log_files import lines
 from cg.replay.recordings.recording import Tally, Unusable
 
@@ -26,24 +26,42 @@ def entries(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
     Raises Unusable for a file that is no log.
     """
     known = False
-    for number, line in enumerate(lines(path)):
-        if not known and number >= FOREIGN_AFTER:
+    for number, value in _values(lines(path), tally):
+        if isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in KINDS:
+            known = True
+            yield value
+        elif not known and number + 1 >= FOREIGN_AFTER:
             break
-        for value in _values(line, tally):
-            if isinstance(value, dict) and isinstance(value.get("type"), str) and value["type"] in KINDS:
-                known = True
-                yield value
     if not known:
         raise Unusable("not a session log: no line of it is an entry of one")
 
 
-def _values(line: bytes, tally: Tally) -> Iterator[Any]:
-    try:
-        yield loads(line)
-    except (ValueError, RecursionError):
+def _values(found: Iterable[bytes], tally: Tally) -> Iterator[tuple[int, Any]]:
+    """The values on the lines with their lines' numbers; None for a line without one."""
+    joiner = Joiner()
+    for number, line in enumerate(found):
+        try:
+            value = loads(line)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            tally.damaged += bool(joiner)
+            joiner.begin("")
+            yield number, value
+            continue
+        if joiner:
+            record = joiner.add(line)
+            yield number, record
+            if record is not None or joiner:
+                continue
+            tally.damaged += 1
         salvage = Salvage(line)
-        yield from salvage
-        tally.damaged += salvage.is_lossy
+        for value in salvage:
+            yield number, value
+        joiner.begin(salvage.unfinished)
+        tally.damaged += salvage.is_lossy and not joiner
+        yield number, None
+    tally.damaged += bool(joiner)
 
 
 def is_answer(entry: dict[str, Any]) -> bool:

@@ -17,7 +17,13 @@ MAX_LOG_BYTES = 4 * 2**30  # unpacked; a small gzip file can hold any number
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 # Redirected by a shell whose text is UTF-16, with a mark or without: a log begins with a brace and a quote.
-WIDE = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b'{\x00"\x00': "utf-16-le", b'\x00{\x00"': "utf-16-be"}
+WIDE = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b'{\x00"\x00': "utf-16-le",
+    b'\x00{\x00"': "utf-16-be",
+}
 
 
 def open_log(path: Path) -> BufferedReader:
@@ -84,7 +90,7 @@ def _reader(file: BufferedReader) -> Callable[[int], bytes]:
         opening = file.peek(4)[:4]
     except (EOFError, OSError, zlib.error):
         return file.readline  # says so
-    encoding = WIDE.get(opening[:2]) or WIDE.get(opening)
+    encoding = WIDE.get(opening) or WIDE.get(opening[:2])
     if encoding is None:
         return file.readline
     text = TextIOWrapper(file, encoding, "replace", newline="\n")
