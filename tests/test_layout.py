@@ -36,6 +36,7 @@ LAYERS = {
         "cli",
     ],
     "replay": [
+        "media",
         "policies prompt recordings row settings",
         "cache_model sessions",
         "reading",

@@ -98,7 +98,7 @@ def test_a_foreign_file_is_given_up_early(tmp_path: Path, monkeypatch: pytest.Mo
         seen += 1
         return json.loads(raw)
 
-    monkeypatch.setattr("cg.replay.recordings.claude_logs.loads", counted)
+    monkeypatch.setattr("cg.replay.recordings.claude_entries.loads", counted)
     [damaged] = open_sessions(path)
     assert isinstance(damaged, Damaged) and seen <= 1000
 

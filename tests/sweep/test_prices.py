@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from cg.sweep.prices import Price, PriceError, PriceTable, cost_usd
+from cg.sweep.prices import Price, PriceError, PriceTable, Terms, cost_usd
 from cg.sweep.values import Usage
 
 CARD = Price(fresh=2, output=10, read=0.2, write_5m=2.5, write_1h=4)
@@ -123,3 +123,78 @@ def test_a_table_that_cannot_be_used_is_refused(text: str, part: str) -> None:
     """With the model, the key, the unit and the range."""
     with pytest.raises(PriceError, match=part):
         PriceTable.default().overridden(text)
+
+
+OPUS, SONNET = "claude-opus-4-6", "claude-sonnet-4-5-20250929"
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "fresh", "output"),
+    [
+        (OPUS, {}, 5, 25),
+        (OPUS, {"speed": "standard", "service_tier": "standard", "inference_geo": "global"}, 5, 25),
+        (OPUS, {"speed": None, "service_tier": "", "inference_geo": "not_available"}, 5, 25),
+        (OPUS, {"speed": "fast"}, 30, 150),
+        ("claude-opus-5", {"speed": "fast"}, 10, 50),
+        (OPUS, {"service_tier": "batch"}, 2.5, 12.5),
+        (OPUS, {"inference_geo": "us"}, 5.5, 27.5),
+        (OPUS, {"speed": "fast", "inference_geo": "us"}, 33, 165),
+        (SONNET, {"service_tier": "batch"}, 1.5, 7.5),
+    ],
+)
+def test_speed_tier_and_geography_have_their_own_prices(model: str, usage: object, fresh: float, output: float) -> None:
+    """As the provider's usage object names them; they multiply, and all tiers of the cache go with the input."""
+    price = PriceTable.default().price(model, terms=Terms.of(usage))
+    assert price is not None
+    assert (price.fresh, price.output) == pytest.approx((fresh, output))
+    assert (price.read, price.write_5m, price.write_1h) == pytest.approx((0.1 * fresh, 1.25 * fresh, 2 * fresh))
+
+
+@pytest.mark.parametrize(
+    ("model", "usage"),
+    [
+        (SONNET, {"speed": "fast"}),
+        (OPUS, {"speed": "turbo"}),
+        (OPUS, {"service_tier": "priority"}),
+        (OPUS, {"inference_geo": "eu"}),
+        (SONNET, {"inference_geo": "us"}),
+        ("somebody/else-7b", {"service_tier": "batch"}),
+    ],
+)
+def test_terms_whose_price_is_not_known_have_none(model: str, usage: object) -> None:
+    """Rather than the list price, which is wrong."""
+    assert PriceTable.default().price(model, terms=Terms.of(usage)) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "rates"),
+    [
+        (SONNET, date(2026, 8, 1), (6, 22.5)),
+        ("claude-sonnet-4-20250514", date(2025, 9, 1), (6, 22.5)),
+        (OPUS, date(2026, 3, 1), (10, 37.5)),
+        (OPUS, date(2026, 3, 13), (5, 25)),
+        ("claude-sonnet-4-6", date(2026, 3, 1), (6, 22.5)),
+        ("claude-opus-4-8", date(2026, 8, 1), (5, 25)),
+        ("claude-haiku-4-5", date(2026, 8, 1), (1, 5)),
+    ],
+)
+def test_long_prompts_cost_more_where_they_did(model: str, day: date, rates: tuple[float, float]) -> None:
+    """All of the call, from the first token past 200,000 on; not before."""
+    table = PriceTable.default()
+    long, short = table.price(model, day, prompt_tokens=200_001), table.price(model, day, prompt_tokens=200_000)
+    assert long is not None and (long.fresh, long.output) == rates
+    assert short == table.price(model, day)
+
+
+def test_a_table_of_ones_own_may_say_what_the_terms_cost() -> None:
+    """As multiples; what it leaves out is not known."""
+    rows = '[models."mine"]\ninput = 1\nfast = 3\nus = 1.2\nlong_input = 2\nlong_output = 1.5\n[models."bare"]\ninput = 1\n'
+    table = PriceTable.default().overridden(rows)
+    assert table.price("mine", terms=Terms(speed="fast")) == Price.of(3)
+    assert table.price("mine", terms=Terms(geo="us")) == Price.of(1.2)
+    assert table.price("mine", prompt_tokens=300_000) == Price.of(2, 7.5)
+    assert table.price("bare", terms=Terms(speed="fast")) is None and table.price(
+        "bare", prompt_tokens=300_000
+    ) == Price.of(1)
+    with pytest.raises(PriceError, match="fast"):
+        PriceTable.default().overridden('[models."x"]\ninput = 1\nfast = "six"\n')

@@ -38,6 +38,7 @@ class Result:
     client: str = ""
     requests: int = 0
     elsewhere: int = 0  # requests of this log that an earlier one holds too, where they are counted
+    damaged: int = 0  # lines of its file of which something is lost
     outputs: int = 0
     ttl_s: int = 0
     is_ttl_recorded: bool = False
@@ -84,6 +85,7 @@ def _priced(session: Session, policies: Sequence[Policy], settings: Settings) ->
         client=session.client,
         requests=len(recording.turns),
         elsewhere=session.elsewhere,
+        damaged=session.damaged,
         outputs=sum(len(m.outputs) for turn in recording.turns if not turn.opens for m in turn.messages),
         ttl_s=settings.ttl_of(recording.ttl_s),
         is_ttl_recorded=settings.ttl_s is None and recording.ttl_s is not None,

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from cg.replay.media import media_of
 from cg.sweep.body.transcript import Unreadable
 
 DIGEST_BYTES = 16
-IMAGE = -1  # in place of a size
-IMAGE_TOKENS = 1500  # an image is billed by its pixels, not by the length of its base64; about 1.15 megapixels
 TTL_S = {"5m": 300, "1h": 3600}
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -37,7 +36,12 @@ class Part(NamedTuple):
     """One block by itself, read once and added to as many prompts as hold it."""
 
     key: bytes  # where it stands and a digest of what it says
-    size_bytes: int  # of its compact JSON; IMAGE for an image
+    size_bytes: int  # of its compact JSON; none for an image, less the data of those inside it
+    media_tokens: int = 0  # of images and documents, which are billed by pixels and pages
+
+    def tokens(self, bytes_per_token: float) -> int:
+        """What it counts for in a prompt, at least one token."""
+        return max(1, math.ceil(self.size_bytes / bytes_per_token) + self.media_tokens)
 
 
 def parts_of(message: bytes) -> list[Part]:
@@ -142,9 +146,9 @@ class Prompt:
         digest, total = self._digests[-1], self._totals[-1]
         if parts and len(self) == self._frame and self._messages:
             digest = _digest(digest + self._settings)
-        for key, size_bytes in parts:
-            digest = _digest(digest + key)
-            total += IMAGE_TOKENS if size_bytes == IMAGE else max(1, math.ceil(size_bytes / self.bytes_per_token))
+        for part in parts:
+            digest = _digest(digest + part.key)
+            total += part.tokens(self.bytes_per_token)
             self._digests.append(digest)
             self._totals.append(total)
 
@@ -237,8 +241,9 @@ def _parts(section: bytes, content: Any) -> list[Part]:
     found = []
     for block in _blocks(content):
         text = _compact(_without_marks(block))
-        image = isinstance(block, dict) and block.get("type") == "image"
-        found.append(Part(section + _digest(text), IMAGE if image else len(text)))
+        media, tokens = media_of(block)
+        is_image = isinstance(block, dict) and block.get("type") == "image"
+        found.append(Part(section + _digest(text), 0 if is_image else max(0, len(text) - media), tokens))
     return found
 
 

@@ -9,6 +9,7 @@ from cg.replay.recordings.hindsight import Hindsight, look_back
 from cg.replay.sessions import Session, Step
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, Unreadable, read
 from cg.sweep.core.unchanged_notice import Read, is_notice, read_of
+from cg.sweep.prices import LIST_TERMS, Terms
 from cg.sweep.values import Identity, Usage
 
 BEFORE, BEHIND = b'{"messages":[', b"]}"  # the smallest body around one message
@@ -53,6 +54,7 @@ class Turn:
     messages: tuple[Message, ...]
     reply_bytes: int
     usage: Usage | None
+    terms: Terms = LIST_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def _turn(step: Step, known: dict[bytes, Message]) -> Turn:
         if text not in known:
             known[text] = message_of(text)
     messages = tuple(known[text] for text in step.messages)
-    return Turn(step.index, step.at, step.model, step.opens, messages, step.reply_bytes, step.usage)
+    return Turn(step.index, step.at, step.model, step.opens, messages, step.reply_bytes, step.usage, step.terms)
 
 
 def message_of(text: bytes) -> Message:

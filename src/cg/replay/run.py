@@ -16,7 +16,8 @@ from cg.replay.settings import Settings
 from cg.replay.simulation.account import Account
 from cg.replay.simulation.actors import Actor, Masked, Untouched
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker, last_message
-from cg.replay.simulation.bodies import frame_for
+from cg.replay.simulation.bodies import frame_for, frame_of
+from cg.replay.simulation.frames import frames
 from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
 from cg.replay.simulation.sweep_actor import SweepActor
@@ -57,7 +58,9 @@ class Run:
 
     def __init__(self, recording: Recording, policy: Policy, settings: Settings, watch: Watch | None) -> None:
         self._recording, self._watch, self._ratio = recording, watch, settings.bytes_per_token
-        frame = frame_for(recording.first, tokens=settings.fixed_tokens, bytes_per_token=self._ratio)
+        first, fixed = recording.turns[0], settings.fixed_tokens
+        self._frames = frames(recording.turns, self._ratio) if fixed is None else {first.index: fixed}
+        frame = frame_for(recording.first, tokens=self._frames[first.index], bytes_per_token=self._ratio)
         self.line = History(frame, settings.ttl_of(recording.ttl_s), self._ratio)
         self.outcomes = Outcomes(recording.hindsight)
         self.account = Account(CacheModel(min_tokens=settings.min_cache_tokens), settings.prices, Row())
@@ -122,8 +125,11 @@ class Run:
         self._actor.gap(turn.at, turn.index)
         n_old = 0 if turn.opens else len(self.line.messages)
         self._rides = not turn.opens
+        if turn.index in self._frames and turn.index != self._recording.turns[0].index:
+            self.line.next_frame = frame_of(turn.model, self._frames[turn.index], self._ratio)
         self._actor.turn(turn)
         self._rides = True
+        self.account.terms = turn.terms
         line, row = self.line, self.account.row
         output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
         usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
@@ -133,7 +139,8 @@ class Run:
             again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
             row.cold_requests += 1
             row.cold_excess += again * (RELATIVE.write(line.ttl_s) - RELATIVE.read)
-            row.alive.include(*self.account.worth_of_reading(usage.read, line.ttl_s, line.model, turn.at))
+            saved = self.account.worth_of_reading(usage.read, line.ttl_s, line.model, turn.at, line.prompt.tokens)
+            row.alive.include(*saved)
         self._last_at, self._n_sent = turn.at, len(line.messages)
         expanded = self._expand(turn)
         if self._watch is not None:

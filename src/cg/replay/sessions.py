@@ -35,10 +35,10 @@ class ClaudeSteps:
 
     path: Path
     thread: str
-    skip: int = 0  # requests at the beginning that another file holds too
+    copied: frozenset[int] = frozenset()  # numbers of requests that another file holds too
 
     def __call__(self) -> Iterator[Step]:
-        return _guarded(self.path, _behind(claude_logs.steps(self.path, Tally(), self.thread), self.skip))
+        return _guarded(self.path, _without(claude_logs.steps(self.path, Tally(), self.thread), self.copied))
 
 
 def find(paths: Iterable[Path | str]) -> Iterator[Path]:
@@ -65,10 +65,10 @@ def open_all(paths: Iterable[Path | str]) -> Iterator[Session | Damaged]:
     """The sessions under all paths; what cannot be found, searched or read is a Damaged in its place.
 
     A client that resumes a session may copy its lines into the new file. Requests that an earlier file of this call
-    holds too are counted there alone: the later session starts behind them.
+    holds too are counted there alone, wherever they stand in the later one.
     """
     seen: set[str] = set()
-    answers: set[str] = set()
+    answers: set[int] = set()
     for path in map(Path, paths):
         try:
             for file in _under(path):
@@ -76,7 +76,7 @@ def open_all(paths: Iterable[Path | str]) -> Iterator[Session | Damaged]:
                     seen.add(real)
                     for found, tally in _opened(file):
                         yield _uncopied(found, tally, answers) if isinstance(found, Session) else found
-                        answers.update(tally.answers)
+                        answers.update(mark for answer in tally.answers for mark in answer)
         except CgError as error:
             yield Damaged(path.name or str(path), path, str(error).removeprefix(f"{path}: "))
 
@@ -90,10 +90,11 @@ def _opened(path: Path) -> Iterator[tuple[Session | Damaged, Tally]]:
         threads = claude_logs.threads(path)
         if not threads:
             raise Unusable("a log without a request")
-        for thread in threads:
+        for n, thread in enumerate(threads):
             alone = thread == claude_logs.MAIN or len(threads) == 1
             name = _stem(path) if alone else f"{_stem(path)}#{thread[:AGENT_LETTERS]}"
-            yield _session(name, path, ClaudeSteps(path, thread))
+            session, tally = _session(name, path, ClaudeSteps(path, thread))
+            yield (replace(session, damaged=tally.damaged) if n == 0 else session), tally
     except Unusable as reason:
         yield Damaged(_stem(path), path, str(reason)), Tally()
     except Exception as error:
@@ -105,31 +106,39 @@ def unexpected(error: Exception) -> str:
     return f"cannot be replayed: {type(error).__name__}"
 
 
-def _uncopied(session: Session, tally: Tally, answers: set[str]) -> Session | Damaged:
-    """The session behind the requests that were answered in a file before."""
-    copied = next((i for i, answer in enumerate(tally.answers) if answer not in answers), len(tally.answers))
+def _uncopied(session: Session, tally: Tally, answers: set[int]) -> Session | Damaged:
+    """The session less the requests that were answered in a file before."""
+    marks = enumerate(tally.answers)
+    copied = frozenset(i for i, answer in marks if any(mark in answers for mark in answer))
     if not copied or not isinstance(session.read, ClaudeSteps):
         return session
-    if copied == session.requests:
+    if len(copied) == session.requests:
         return Damaged(session.name, session.path, "a copy: another file holds all its requests")
-    read = replace(session.read, skip=copied)
-    return replace(session, requests=session.requests - copied, read=read, elsewhere=copied)
+    read = replace(session.read, copied=copied)
+    return replace(session, requests=session.requests - len(copied), read=read, elsewhere=len(copied))
 
 
-def _behind(steps: Iterator[Step], skip: int) -> Iterator[Step]:
-    """The steps but for the first `skip`; the history of those opens the first that is left."""
-    if not skip:
+def _without(steps: Iterator[Step], copied: frozenset[int]) -> Iterator[Step]:
+    """The steps but for those of these numbers; one that follows such a step brings what is new since the last left."""
+    if not copied:
         yield from steps
         return
     history: list[bytes] = []
+    sent: list[bytes] = []  # the history of the last step that is left
+    is_apart = True  # from the step before
+    left = 0
     for step in steps:
-        if step.index > skip:
-            yield replace(step, index=step.index - skip)
+        history = [*step.messages] if step.opens else history + [*step.messages]
+        if step.index in copied:
+            is_apart = True
             continue
-        history = [*step.messages] if step.opens else [*history, *step.messages]
-        if step.index == skip:
-            yield replace(step, index=0, opens=True, messages=tuple(history))
-            history.clear()
+        if is_apart and sent and history[: len(sent)] == sent:
+            yield replace(step, index=left, opens=False, messages=tuple(history[len(sent) :]))
+        elif is_apart:
+            yield replace(step, index=left, opens=True, messages=tuple(history))
+        else:
+            yield replace(step, index=left)
+        sent, is_apart, left = history, False, left + 1
 
 
 def _under(path: Path) -> Iterator[Path]:

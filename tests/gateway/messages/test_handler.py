@@ -354,14 +354,17 @@ def test_rule_13_near_the_models_window_nothing_new_is_removed() -> None:
         async with live(routes, bytes_per_token=4.0, context_tokens=10_000_000) as gateway:
             talk = Talk(top={"model": "claude-haiku-4-5"})
             await gateway.post(talk.body())
-            await gateway.post(talk.calls(14, size=56_000).body())
+            await gateway.post(talk.calls(14, size=48_000).body())
             await gateway.wait(241)
             assert gateway.recorder.rows[-1].dropped == 11
             await gateway.wait(1000)
-            await gateway.post(talk.say("And now?").body())
+            await gateway.post(talk.say("And now? " + "x" * 100_000).body())
             assert len(gateway.bodies("work")[-1]) > 0.9 * 200_000 * 4
             assert gateway.recorder.turns[-1].reason is Reason.UNSWEPT_TOO_BIG
             assert find_markers(gateway.bodies("work")[-1].decode()) == []
+            asks = len(gateway.recorder.rows)
+            await gateway.wait(241)
+            assert len(gateway.recorder.rows) == asks  # nothing could come of one
 
     asyncio.run(session())
 

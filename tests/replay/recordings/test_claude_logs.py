@@ -244,14 +244,16 @@ def test_a_cut_last_line_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_damaged_line_in_the_middle_is_passed_over(tmp_path: Path) -> None:
-    """What hangs at it begins a history anew, and is still a request."""
+    """What hangs at it goes on from what was logged before, with a word in the place of what is lost; it is counted."""
     log = Log()
     log.user("go")
     log.answer("m1", said("a"))
     log.user("on")
     log.lines[-1] = log.lines[-1][:40] + '{"type":'
     log.answer("m2", said("b"))
-    assert history(log, tmp_path) == [["go"], ["(what stood here was not recorded)"]]
+    assert history(log, tmp_path) == [["go"], ["go", "a", "(what stood here was not recorded)"]]
+    [session] = sessions(log, tmp_path)
+    assert session.damaged == 1
 
 
 def test_a_packed_log_reads_like_the_plain_one(tmp_path: Path) -> None:
@@ -424,7 +426,9 @@ def test_whatever_a_log_holds_the_bodies_pass_the_api(tmp_path_factory: Any, cha
     for (line, *way), value in changes:
         holder = entries
         for key in [line, *way][:-1]:
-            if not isinstance(holder, dict | list) or (isinstance(holder, list) and not isinstance(key, int)):
+            if isinstance(holder, list) and not (isinstance(key, int) and key < len(holder)):
+                break  # an earlier change took it away
+            if not isinstance(holder, dict | list):
                 break
             holder = holder[key] if isinstance(holder, list) or key in holder else {}
         else:

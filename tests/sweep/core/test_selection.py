@@ -71,7 +71,7 @@ def test_u27_an_ask_that_costs_more_than_it_can_bring_is_not_made() -> None:
     """A few small outputs in front of a long history: the prefix that an ask reads is worth more than all of them."""
     client = Client(MemoryStore(), paid(min_inventory=1, min_tokens=1))
     asker = Replies(drops(0))
-    talk = [{"role": "assistant", "content": "x" * 3_000_000}]
+    talk = [{"role": "assistant", "content": "x" * 2_500_000}]
     client.send(
         request(opening() + step(0, output(0, 40)) + talk + opening("Go on."), mark={"type": "ephemeral", "ttl": "1h"}),
         0.0,

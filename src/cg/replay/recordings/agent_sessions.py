@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cg.replay.recordings.blocks import ResultBlock, results_of, user_blocks
+from cg.replay.recordings.clock import steady
 from cg.replay.recordings.conversation import START, Conversation, LoggedTurn
 from cg.replay.recordings.log_files import document
 from cg.replay.recordings.recording import Step, Tally, Unusable
@@ -21,6 +22,10 @@ def name_of(path: Path) -> str | None:
 
 def steps(path: Path, tally: Tally) -> Iterator[Step]:
     """The requests of the session; what they show of it as a whole goes into `tally`. Raises Unusable."""
+    return steady(_steps(path, tally))
+
+
+def _steps(path: Path, tally: Tally) -> Iterator[Step]:
     session = _opened(path)
     tally.client = session["client"] if isinstance(session.get("client"), str) else ""
     conversation = Conversation(tally)

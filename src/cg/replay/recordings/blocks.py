@@ -15,6 +15,8 @@ NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 128
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
+TEXT_OPENS, TEXT_ENDS = b'{"type":"text","text":"', b'"}'
+
 # Members that a block of a user message or of a tool result may have; text and tool_result are written out below.
 MEMBERS = {
     "image": ("source",),
@@ -82,7 +84,12 @@ def call_block(call: str, block: dict[str, Any]) -> bytes:
     name, arguments = block.get("name"), block.get("input")
     name = NOT_IN_A_NAME.sub("_", name)[:MAX_NAME] if isinstance(name, str) and name else "unknown"
     arguments = arguments if isinstance(arguments, dict) else {"value": arguments}
-    return b'{"type":"tool_use","id":"%s","name":"%s","input":%s}' % (call.encode(), name.encode(), encoded(arguments))
+    return b'%s"name":"%s","input":%s}' % (call_opening(call), name.encode(), encoded(arguments))
+
+
+def call_opening(call: str) -> bytes:
+    """How the tool_use block of a call begins."""
+    return b'{"type":"tool_use","id":"%s",' % call.encode()
 
 
 def call_id(recorded: str, taken: set[str]) -> str:

@@ -3,282 +3,369 @@
 The history of a request is the way from its first line back to the nearest answer, whose own history is known: user
 messages, attachments and local commands on that way, and the results of the answer's calls wherever they were logged,
 as parallel calls put theirs beside the way. A compaction begins a new root; a rewind goes on from an older answer, so
-both branches are requests of the session, in the order in which they were made.
+both branches are requests of the session. Requests come in the order of the log, but none before the one that it goes
+on from. A way that leads to a line which is not in the log goes on from what was logged before: clients resume behind
+lines that they never wrote, and records get lost.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import ChainMap, Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cg.replay.recordings.blocks import ResultBlock, is_said, results_of, text_block, user_blocks
-from cg.replay.recordings.conversation import Conversation, LoggedTurn, time_of
-from cg.replay.recordings.log_files import lines, loads
-from cg.replay.recordings.recording import Step, Tally, Unusable
+from cg.replay.recordings.blocks import NO_MESSAGE, ResultBlock, results_of, text_block
+from cg.replay.recordings.claude_answers import Answer, Piece, digest_of, joined
+from cg.replay.recordings.claude_entries import (
+    Kept,
+    blocks_of,
+    entries,
+    is_answer,
+    kept,
+    message_of,
+    text_or_none,
+    time_in,
+)
+from cg.replay.recordings.claude_threads import MAIN, Threads
+from cg.replay.recordings.clock import steady
+from cg.replay.recordings.conversation import Conversation, LoggedTurn
+from cg.replay.recordings.recording import Step, Tally
 
-MAIN = ""  # the thread of the person's own conversation; a sub-agent's is named after the agent or its first line
-KINDS = frozenset({"user", "assistant", "system", "attachment", "progress", "summary"})
-FOREIGN_AFTER = 1000  # lines without an entry: this is no log
-SYNTHETIC = "<synthetic>"  # model of messages that the client made up
-NEVER_SENT = "isVisibleInTranscriptOnly"
-UNTOLD = frozenset({"type", "uuid", "hash", "mimeType"})  # members of an attachment that are no text for the model
-MAX_DEPTH = 32  # of an attachment
-
-
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """What stands between two answers: blocks for the model (none for lines that only link), and when they were there."""
-
-    parent: str | None
-    blocks: tuple[bytes, ...] = ()
-    at: float | None = None
-    is_root: bool = False  # the summary that a compaction leaves
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What a compaction kept: from this line on, behind the summary at the other."""
-
-    first: str
-    summary: str
-
-
-@dataclass(slots=True)
-class Threads:
-    """Which conversation of a log each line belongs to; lines come in the order of the file."""
-
-    of: dict[str, str] = field(default_factory=dict)
-
-    def thread(self, entry: dict[str, Any]) -> str:
-        """The thread of an entry, remembered for those that follow it."""
-        uuid, parent, agent = entry.get("uuid"), entry.get("parentUuid"), entry.get("agentId")
-        if entry.get("isSidechain") is not True:
-            thread = MAIN
-        elif isinstance(agent, str) and agent:
-            thread = agent
-        else:
-            thread = (self.of.get(parent) if isinstance(parent, str) else None) or str(uuid)
-        if isinstance(uuid, str):
-            self.of[uuid] = thread
-        return thread
+__all__ = ["MAIN", "steps", "threads"]
 
 
 def threads(path: Path) -> list[str]:
     """The threads of a log that hold an answer of the model, the person's own first. Raises Unusable."""
-    assigned, found = Threads(), dict[str, None]()
-    for entry in entries(path):
-        thread = assigned.thread(entry)
-        if _is_answer(entry):
-            found[thread] = None
-    return sorted(found, key=lambda thread: thread != MAIN)
-
-
-def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of a log; a line that is cut or damaged is passed over. Raises Unusable for a file that is no log."""
-    known = False
-    for number, line in enumerate(lines(path)):
-        if not known and number >= FOREIGN_AFTER:
-            break
-        try:
-            entry = loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict) and isinstance(entry.get("type"), str) and entry["type"] in KINDS:
-            known = True
-            yield entry
-    if not known:
-        raise Unusable("not a session log: no line of it is an entry of one")
+    assigned, found = Threads(), dict[object, str | None]()
+    for entry in entries(path, Tally()):
+        thread = assigned.place(entry)
+        if is_answer(entry):
+            found.setdefault(entry.get("uuid") if thread is None else ("named", thread), thread)
+    names = dict.fromkeys(assigned.root(uuid) if thread is None else thread for uuid, thread in found.items())
+    return sorted(names, key=lambda thread: thread != MAIN)
 
 
 def steps(path: Path, tally: Tally, thread: str = MAIN) -> Iterator[Step]:
     """The requests of one thread; what they show of it as a whole goes into `tally`. Raises Unusable."""
     assigned, log = Threads(), _Log(tally)
-    for entry in entries(path):
-        if assigned.thread(entry) == thread:
-            try:
-                step = log.read(entry)
-            except (ValueError, RecursionError):  # numbers and depths that cannot be written again
-                continue
-            if step is not None:
-                yield step
-    step = log.finish()
-    if step is not None:
-        yield step
+    later: list[dict[str, Any]] = []  # of agents without a name
+    for entry in entries(path, tally):
+        place = assigned.place(entry)
+        if place == thread:
+            log.read(entry)
+        elif place is None:
+            later.append(entry)
+    for entry in later:
+        if assigned.root(entry.get("uuid")) == thread:
+            log.read(entry)
+    yield from steady(_Tree(log).steps())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogEntry:
+    """What stands between two answers: blocks for the model (none for lines that only link), and when they were there."""
+
+    number: int  # of the line, in the order of the log
+    parent: str | None
+    kind: str
+    blocks: tuple[bytes, ...] = ()
+    results: dict[str, ResultBlock] = field(default_factory=dict)
+    at: float | None = None
+    is_summary: bool = False  # what a compaction leaves: a root
+    is_boundary: bool = False  # where a compaction was
+
+    @property
+    def words(self) -> str:
+        """What a line means for one that follows it: a user's words, results alone, or nothing that was said."""
+        if self.kind != "user":
+            return ""
+        return "said" if self.blocks or not self.results else "results"
 
 
 class _Log:
-    """One thread as far as it has been read."""
+    """The lines of one thread."""
 
     def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-        self._conversation = Conversation(tally)
-        self._lines: dict[str, LogEntry] = {}
-        self._turn_of: dict[str, LoggedTurn] = {}  # by the uuid of each line of the answer
-        self._by_id: dict[str, LoggedTurn] = {}  # by the API's id of the message
-        self._results: dict[str, ResultBlock] = {}
-        self._above: dict[LoggedTurn, str | None] = {}  # the line that an answer's first line hangs at
-        self._kept: dict[str, Kept] = {}  # by the last line that a compaction kept
-        self._restored: dict[str, tuple[LoggedTurn | None, list[bytes]]] = {}
-        self._open: LoggedTurn | None = None  # the answer that is being logged
+        self.tally = tally
+        self.lines: dict[str, LogEntry] = {}
+        self.pieces: dict[str, Piece] = {}
+        self.kept: dict[str, list[Kept]] = {}  # by the last line that a compaction kept
+        self._results = 0
 
-    def read(self, entry: dict[str, Any]) -> Step | None:
-        """Take in a line; the step that it shows to be complete, if any."""
-        uuid = entry.get("uuid")
-        if not isinstance(uuid, str) or uuid in self._lines or uuid in self._turn_of:
-            return None  # a copy, as resumed sessions hold them
-        if not self._tally.client and isinstance(entry.get("version"), str):
-            self._tally.client = f"claude-code {entry['version'][:40]}"
-        if _is_answer(entry):
-            return self._answer(uuid, entry)
-        parent = entry.get("parentUuid")
-        at = _time(entry.get("timestamp"))
-        content = _message(entry).get("content")
-        self._kept |= _kept(entry)
-        if entry.get("type") == "user":
-            self._results |= results_of(content, at, len(self._results))
-        self._lines[uuid] = LogEntry(
-            parent if isinstance(parent, str) else None,
-            tuple(_blocks(entry, content)),
+    def read(self, entry: dict[str, Any]) -> None:
+        """Take in a line. One that cannot be written again, for a number or a depth, is damaged."""
+        uuid = text_or_none(entry.get("uuid"))
+        if uuid is None or uuid in self.lines or uuid in self.pieces:
+            return  # a copy, as resumed sessions hold them
+        if not self.tally.client and isinstance(entry.get("version"), str):
+            self.tally.client = f"claude-code {entry['version'][:40]}"
+        number = len(self.lines) + len(self.pieces)
+        try:
+            if is_answer(entry):
+                self.pieces[uuid] = Piece.of(number, uuid, entry)
+            else:
+                self.lines[uuid] = self._line(number, entry)
+                if (segment := kept(entry, number)) is not None:
+                    self.kept.setdefault(segment.last, []).append(segment)
+        except (ValueError, RecursionError):
+            self.tally.damaged += 1
+
+    def _line(self, number: int, entry: dict[str, Any]) -> LogEntry:
+        content, at = message_of(entry).get("content"), time_in(entry)
+        is_user = entry.get("type") == "user"
+        results = results_of(content, at, self._results) if is_user else {}
+        self._results += len(results)
+        return LogEntry(
+            number,
+            text_or_none(entry.get("parentUuid")),
+            str(entry.get("type")),
+            tuple(blocks_of(entry, content)),
+            results,
             at,
             entry.get("isCompactSummary") is True,
+            entry.get("subtype") == "compact_boundary",
         )
-        return None
 
-    def finish(self) -> Step | None:
-        """The step of the answer that was being logged."""
-        turn, self._open = self._open, None
-        return None if turn is None else self._conversation.step(turn)
 
-    def _answer(self, uuid: str, entry: dict[str, Any]) -> Step | None:
-        said = _message(entry)
-        name = said.get("id")
-        turn = self._by_id.get(name) if isinstance(name, str) else None
-        done = None
-        if turn is None:  # the first line of another answer: the one before is complete, and so is all that led here
-            done = self.finish()
-            parent = entry.get("parentUuid")
-            turn = self._open = self._asked(parent)
-            self._above[turn] = parent if isinstance(parent, str) else None
-            turn.model = said["model"] if isinstance(said.get("model"), str) else ""
-            self._tally.answers.append(name if isinstance(name, str) else uuid)
-            if isinstance(name, str):
-                self._by_id[name] = turn
-        self._turn_of[uuid] = turn
-        self._conversation.hear(turn, said.get("content"))
-        turn.heard(_time(entry.get("timestamp")))
-        turn.usage = _fuller(turn.usage, said.get("usage"))
-        return done
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What stands between a request and what it goes on from."""
 
-    def _asked(self, parent: object) -> LoggedTurn:
-        """The request whose answer begins at a child of this line."""
-        after: LoggedTurn | None = None
+    entries: list[LogEntry]  # newest first
+    after: Answer | None = None
+    kept: Kept | None = None  # what a compaction kept, where the way leads there
+    is_broken: bool = False  # it led to a line that the log does not have
+
+
+class _Tree:
+    """One thread whose lines have all been read."""
+
+    def __init__(self, log: _Log) -> None:
+        self._log, self._lines, self._pieces = log, log.lines, log.pieces
+        self._conversation = Conversation(log.tally)
+        anchors: list[tuple[int, str]] = [(piece.number, uuid) for uuid, piece in log.pieces.items()]
+        anchors += [(line.number, u) for u, line in log.lines.items() if line.is_summary or line.is_boundary]
+        self._anchors = sorted(anchors)  # what a broken way may go on from
+        summaries = {line.parent: uuid for uuid, line in reversed(log.lines.items()) if line.is_summary}
+        self._anchored: dict[str, Kept] = {}  # what was kept, by the line that it stands behind
+        for segment in (segment for found in log.kept.values() for segment in found):
+            is_there = segment.summary in self._lines
+            self._anchored[segment.summary if is_there else summaries.get(segment.boundary, "")] = segment
+        self._anchor_of = {segment: uuid for uuid, segment in self._anchored.items()}
+        above = {piece: self._piece_above(piece) for piece in log.pieces.values()}
+        self._answers = joined(list(log.pieces.values()), above)
+        self._answer_of = {piece.uuid: answer for answer in self._answers for piece in answer.pieces}
+        self._results, self._stray = self._owned()
+        self._turns: dict[Answer, LoggedTurn] = {}
+        self._last_way: tuple[Answer, _Way] | None = None
+        self._restored: dict[Kept, tuple[Answer | None, LoggedTurn | None, list[bytes]]] = {}
+
+    def steps(self) -> Iterator[Step]:
+        """The requests, each behind the one that it goes on from."""
+        shared = Counter(answer.pieces[0].message for answer in self._answers)
+        for answer in self._answers:
+            waiting = [answer]
+            while waiting:
+                needed = [a for a in self._needs(waiting[-1]) if a not in self._turns and a not in waiting]
+                if needed:
+                    waiting.append(needed[-1])
+                    continue
+                made = waiting.pop()
+                if made not in self._turns:
+                    yield self._step(made)
+                    is_shared = shared[made.pieces[0].message] > 1
+                    self._log.tally.answers.append(_marks(made.pieces[0], self._turns[made], is_shared=is_shared))
+
+    def _step(self, answer: Answer) -> Step:
+        turn = self._turns[answer] = self._asked(answer)
+        for piece in answer.pieces:
+            turn.model = piece.model or turn.model
+            self._conversation.hear(turn, piece.content)
+            turn.heard(piece.at)
+            turn.usage = _fuller(turn.usage, piece.usage)
+        return self._conversation.step(turn)
+
+    # -- the way back --------------------------------------------------------------------------------------------------
+
+    def _way(self, answer: Answer) -> _Way:
+        """From an answer back to what its request goes on from; the last one found is kept."""
+        if self._last_way is None or self._last_way[0] is not answer:
+            self._last_way = answer, self._way_of(answer)
+        return self._last_way[1]
+
+    def _way_of(self, answer: Answer) -> _Way:
         way: list[LogEntry] = []
-        passed: set[str] = set()
-        while isinstance(parent, str) and parent not in passed:
-            passed.add(parent)
-            if parent in self._kept:
-                after, told = self._behind_summary(parent)
-                way.append(LogEntry(None, tuple(told)))
-                break
-            after = self._turn_of.get(parent)
-            line = self._lines.get(parent)
-            if after is not None or line is None:
-                break
-            way.append(line)
-            parent = None if line.is_root else line.parent
-        ready = max((line.at for line in way if line.at is not None), default=None)
-        return self._conversation.ask(after, _told(way), self._results, ready)
-
-    def _behind_summary(self, last: str) -> tuple[LoggedTurn | None, list[bytes]]:
-        """The newest answer among the messages that a compaction kept, in a history that begins with the summary, and
-        what was said after it. Made once, so that requests which go on from it share it."""
-        if last not in self._restored:
-            kept = self._kept[last]
-            summary = self._lines.get(kept.summary)
-            turns, said = self._kept_turns(last, kept.first)
-            told = [*(summary.blocks if summary is not None else ()), *said]
-            turn: LoggedTurn | None = None
-            for original, after in turns:
-                turn = self._conversation.ask(turn, told, self._results, None)
-                turn.said, turn.calls, told = [*original.said], [*original.calls], after
-            self._restored[last] = turn, told
-        return self._restored[last]
-
-    def _kept_turns(self, last: str, first: str) -> tuple[list[tuple[LoggedTurn, list[bytes]]], list[bytes]]:
-        """The answers between two lines with what was said after each, oldest first, and what was said before them."""
-        turns: list[tuple[LoggedTurn, list[bytes]]] = []
-        said: list[LogEntry] = []
-        passed: set[str] = set()
-        at: str | None = last
+        passed = set[str]()
+        at, number, is_broken = answer.parent, answer.pieces[0].number, False
         while at is not None and at not in passed:
             passed.add(at)
-            turn, line = self._turn_of.get(at), self._lines.get(at)
-            if turn is not None:
-                turns.append((turn, _told(said)))
+            if (segment := self._kept_at(at, answer) or self._anchored.get(at)) is not None:
+                return _Way(way, kept=segment, is_broken=is_broken)
+            before, line = self._answer_of.get(at), self._lines.get(at)
+            if before is not None:
+                return _Way(way, None if before is answer else before, is_broken=is_broken)
+            if line is None:
+                is_broken = True
+                at = self._anchor(number)
+                continue
+            way.append(line)
+            number = line.number
+            is_root = (line.is_summary or line.is_boundary) and line.parent not in self._anchored
+            at = None if is_root else line.parent
+        return _Way(way, is_broken=is_broken)
+
+    def _anchor(self, number: int) -> str | None:
+        """The newest answer or compaction logged before this line."""
+        place = bisect_left(self._anchors, (number, ""))
+        return self._anchors[place - 1][1] if place else None
+
+    def _piece_above(self, piece: Piece) -> tuple[Piece | None, str]:
+        """The nearest line of an answer on the way back, and what is said in between."""
+        at, passed, between = piece.parent, set[str](), ""
+        while at is not None and at not in passed:
+            passed.add(at)
+            if at in self._pieces:
+                return self._pieces[at], between
+            line = self._lines.get(at)
+            if line is None:
+                anchor = self._pieces.get(self._anchor(piece.number) or "")
+                return anchor, between or "lost"
+            between = max(between, line.words, key=("", "results", "said").index)
+            at = line.parent
+        return None, between
+
+    def _needs(self, answer: Answer) -> list[Answer]:
+        """The answers that stand in the history of this one's request, as far as it does not share it with them."""
+        way = self._way(answer)
+        if way.kept is not None:
+            return [] if way.kept in self._restored else [a for a, _ in self._kept_answers(way.kept)[0]]
+        return [] if way.after is None else [way.after]
+
+    def _asked(self, answer: Answer) -> LoggedTurn:
+        """The request that got this answer."""
+        way = self._way(answer)
+        told = _told(way.entries)
+        ready = max((line.at for line in way.entries if line.at is not None), default=None)
+        results = {call: result for line in way.entries for call, result in line.results.items()}
+        before = way.after
+        if way.kept is not None:
+            before, after, said = self._behind_summary(way.kept)
+            told = [*said, *told]
+        else:
+            after = None if before is None else self._turns.get(before)
+        if after is not None and way.is_broken and not told and not after.calls:
+            told = [text_block(NO_MESSAGE)]
+        return self._conversation.ask(after, told, self._heard(before, results), ready)
+
+    # -- results -------------------------------------------------------------------------------------------------------
+
+    def _owned(self) -> tuple[dict[Answer, dict[str, ResultBlock]], dict[str, ResultBlock]]:
+        """The results by the answer whose calls they are of, and those that hang at no such answer.
+
+        Ids of calls need not be unique: a result belongs to the nearest answer on its way back that has the call.
+        """
+        calls = {answer: {call for piece in answer.pieces for call in piece.calls} for answer in self._answers}
+        owned: dict[Answer, dict[str, ResultBlock]] = {}
+        stray: dict[str, ResultBlock] = {}
+        for line in self._lines.values():
+            owner = self._owner(line) if line.results else None
+            for call, result in line.results.items():
+                if owner is not None and call in calls[owner]:
+                    owned.setdefault(owner, {}).setdefault(call, result)
+                else:
+                    stray[call] = result
+        return owned, stray
+
+    def _owner(self, line: LogEntry) -> Answer | None:
+        at, passed = line.parent, set[str]()
+        while at is not None and at not in passed:
+            passed.add(at)
+            if at in self._answer_of:
+                return self._answer_of[at]
+            parent = self._lines.get(at)
+            at = None if parent is None else parent.parent
+        return None
+
+    def _heard(self, answer: Answer | None, on_the_way: dict[str, ResultBlock]) -> Mapping[str, ResultBlock]:
+        """What the calls of an answer brought back: on this way if it says so, beside it otherwise."""
+        beside = {} if answer is None else self._results.get(answer, {})
+        return ChainMap(on_the_way, beside, self._stray)
+
+    # -- compaction ----------------------------------------------------------------------------------------------------
+
+    def _kept_at(self, at: str, answer: Answer) -> Kept | None:
+        """What the newest compaction before this answer kept, if it ends with this line."""
+        before = (kept for kept in self._log.kept.get(at, ()) if kept.number < answer.pieces[0].number)
+        return max(before, key=lambda kept: kept.number, default=None)
+
+    def _behind_summary(self, kept: Kept) -> tuple[Answer | None, LoggedTurn | None, list[bytes]]:
+        """The newest answer among the messages that a compaction kept, as it stands in a history that begins with the
+        summary, and what was said after it. Made once, so that requests which go on from it share it."""
+        if kept not in self._restored:
+            summary = self._lines.get(self._anchor_of.get(kept, ""))
+            answers, said = self._kept_answers(kept)
+            told = [*(summary.blocks if summary is not None else ()), *said]
+            before: Answer | None = None
+            turn: LoggedTurn | None = None
+            for answer, after in answers:
+                if answer in self._turns:
+                    original = self._turns[answer]
+                    turn = self._conversation.ask(turn, told, self._heard(before, {}), None)
+                    turn.said, turn.calls, told, before = [*original.said], [*original.calls], after, answer
+            self._restored[kept] = before, turn, told
+        return self._restored[kept]
+
+    def _kept_answers(self, kept: Kept) -> tuple[list[tuple[Answer, list[bytes]]], list[bytes]]:
+        """The answers between two lines with what was said after each, oldest first, and what was said before them.
+
+        Nothing, where the way back from the last line does not lead to the first.
+        """
+        answers: list[tuple[Answer, list[bytes]]] = []
+        said: list[LogEntry] = []
+        passed = set[str]()
+        at: str | None = kept.last
+        while at is not None and at not in passed:
+            passed.add(at)
+            answer, line = self._answer_of.get(at), self._lines.get(at)
+            if answer is not None:
+                answers.append((answer, _told(said)))
                 said = []
-                at = None if self._turn_of.get(first) is turn else self._above[turn]
-            elif line is not None and not line.is_root:
+                if self._answer_of.get(kept.first) is answer:
+                    return answers[::-1], []
+                at = answer.parent
+            elif line is not None and not line.is_summary:
                 said.append(line)
-                at = None if at == first else line.parent
+                if at == kept.first:
+                    return answers[::-1], _told(said)
+                at = line.parent
             else:
                 break
-        return turns[::-1], _told(said)
+        return [], []
+
+
+def _marks(first: Piece, turn: LoggedTurn, *, is_shared: bool) -> tuple[int, ...]:
+    """Numbers of which a copy of this answer in another file has one at least.
+
+    Its id is not enough, nor is it with the words "Done.": a copy has the uuid, or the words and those of the question,
+    and the time too where other answers bear this id.
+    """
+    reply = turn.reply()
+    found = [digest_of("uuid", first.message, first.uuid)]
+    if first.message is not None and (first.at is not None or not is_shared):
+        found.append(digest_of(first.message, turn.head.message, reply, first.at if is_shared else ""))
+    return tuple(found)
 
 
 def _told(way: list[LogEntry]) -> list[bytes]:
-    """What the lines of a way back say, in the order of the log."""
-    return [block for line in reversed(way) for block in line.blocks]
-
-
-def _is_answer(entry: dict[str, Any]) -> bool:
-    """An entry that is a part of what the API answered, and no message that the client made up."""
-    if entry.get("type") != "assistant" or entry.get("isApiErrorMessage") is True:
-        return False
-    return isinstance(entry.get("message"), dict) and entry["message"].get("model") != SYNTHETIC
-
-
-def _message(entry: dict[str, Any]) -> dict[str, Any]:
-    message = entry.get("message")
-    return message if isinstance(message, dict) else {}
-
-
-def _kept(entry: dict[str, Any]) -> dict[str, Kept]:
-    """The newest messages that a compaction kept behind its summary, by the last of their lines."""
-    compacted = entry.get("compactMetadata") if entry.get("subtype") == "compact_boundary" else None
-    segment = compacted.get("preservedSegment") if isinstance(compacted, dict) else None
-    if not isinstance(segment, dict):
-        return {}
-    first, last, anchor = (segment.get(key) for key in ("headUuid", "tailUuid", "anchorUuid"))
-    if not (isinstance(first, str) and isinstance(last, str) and isinstance(anchor, str)):
-        return {}
-    return {last: Kept(first, anchor)}
-
-
-def _blocks(entry: dict[str, Any], content: object) -> list[bytes]:
-    """What the entry makes the client say to the model, tool results aside."""
-    kind = entry.get("type")
-    if kind == "user" and (entry.get(NEVER_SENT) is not True or entry.get("isCompactSummary") is True):
-        return user_blocks(content)
-    if kind == "system" and entry.get("subtype") == "local_command":
-        return user_blocks(entry.get("content"))
-    if kind == "attachment":
-        told = "\n".join(_strings(entry.get("attachment")))
-        return [text_block(f"<system-reminder>\n{told}\n</system-reminder>")] if is_said(told) else []
-    return []
-
-
-def _strings(value: object, depth: int = 0) -> Iterator[str]:
-    """The texts of an attachment; how the client words them is not in the log."""
-    if isinstance(value, str):
-        yield value
-    elif depth < MAX_DEPTH and isinstance(value, list):
-        for item in value:
-            yield from _strings(item, depth + 1)
-    elif depth < MAX_DEPTH and isinstance(value, dict):
-        for key, item in value.items():
-            if key not in UNTOLD:
-                yield from _strings(item, depth + 1)
+    """What the lines of a way back say, in the order of the log; a line that was written again says nothing."""
+    told: list[bytes] = []
+    before: LogEntry | None = None
+    for line in reversed(way):
+        is_again = before is not None and line.at is not None and (line.at, line.blocks) == (before.at, before.blocks)
+        told += () if is_again else line.blocks
+        before = line if line.blocks else before
+    return told
 
 
 def _fuller(usage: object, other: object) -> object:
@@ -291,14 +378,3 @@ def _fuller(usage: object, other: object) -> object:
 def _output(usage: object) -> int:
     counted = usage.get("output_tokens") if isinstance(usage, dict) else None
     return counted if isinstance(counted, int) else -1
-
-
-def _time(stamp: object) -> float | None:
-    """Seconds since the epoch of an ISO 8601 time; without a zone it is read as UTC. One out of range is no time."""
-    if not isinstance(stamp, str):
-        return None
-    try:
-        when = datetime.fromisoformat(stamp)
-    except ValueError:
-        return None
-    return time_of((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())

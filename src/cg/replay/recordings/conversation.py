@@ -8,15 +8,19 @@ from typing import Any
 from cg.replay.recordings.blocks import (
     NO_MESSAGE,
     NO_TEXT,
+    TEXT_ENDS,
+    TEXT_OPENS,
     ResultBlock,
     call_block,
     call_id,
+    call_opening,
     is_said,
     message,
     result_block,
     text_block,
 )
 from cg.replay.recordings.recording import Step, Tally
+from cg.sweep.prices import Terms
 from cg.sweep.values import usage_of
 
 START = 1_700_000_000.0  # when a session began whose log has no dates
@@ -99,15 +103,17 @@ class Conversation:
     def hear(self, turn: LoggedTurn, content: object) -> None:
         """Add a part of the answer; hidden reasoning and blocks of unknown kinds are left out.
 
-        Nothing is added once a later request has carried the answer as it stood.
+        What an earlier part said is not said again: answers are logged twice, and as snapshots that grow. Nothing is
+        added once a later request has carried the answer as it stood.
         """
         if turn.answer is not None:
             return
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
+        heard = len(turn.said)
         for block in content if isinstance(content, list) else ():
             if isinstance(block, dict):
-                self._hear_block(turn, block)
+                self._hear_block(turn, block, heard)
 
     def step(self, turn: LoggedTurn) -> Step:
         """The turn as a step behind the one made before."""
@@ -118,19 +124,32 @@ class Conversation:
         tally.timed = tally.timed or turn.first is not None or turn.ready is not None
         tally.wrote(turn.usage)
         answered = None if turn.last is None else max(turn.last, at)
-        step = Step(self._steps, at, answered, turn.model, opens, new, turn.reply(), usage_of(turn.usage))
+        usage, terms = usage_of(turn.usage), Terms.of(turn.usage)
+        step = Step(self._steps, at, answered, turn.model, opens, new, turn.reply(), usage, terms)
         self._steps, self._sent, self._at = self._steps + 1, turn.head, at
         return step
 
-    def _hear_block(self, turn: LoggedTurn, block: dict[str, Any]) -> None:
+    def _hear_block(self, turn: LoggedTurn, block: dict[str, Any], heard: int) -> None:
+        """A block of a part before which `heard` blocks were said."""
         kind = block.get("type")
         if kind == "text" and is_said(block.get("text")):
-            turn.said.append(text_block(block["text"]))
+            said = text_block(block["text"])
+            place = _grown(turn.said[:heard], said)
         elif kind == "tool_use":
             recorded = block["id"] if isinstance(block.get("id"), str) else ""
-            sent = call_id(recorded, self._taken)
-            turn.calls.append((recorded, sent))
-            turn.said.append(call_block(sent, block))
+            known = [sent for call, sent in turn.calls if call == recorded] if recorded else []
+            sent = known[0] if known else call_id(recorded, self._taken)
+            if not known:
+                turn.calls.append((recorded, sent))
+            said = call_block(sent, block)
+            opening = call_opening(sent)
+            place = next((i for i, b in enumerate(turn.said) if b.startswith(opening)), None) if known else None
+        else:
+            return
+        if place is None:
+            turn.said.append(said)
+        elif len(said) > len(turn.said[place]):
+            turn.said[place] = said
 
     def _follow(self, after: LoggedTurn, said: bytes) -> Node:
         if after.answer is None:
@@ -153,7 +172,7 @@ class Conversation:
         return True, tuple(reversed(whole))
 
     def _sent_at(self, turn: LoggedTurn, again: bool) -> float:
-        """When the request was sent: once all its parts were there, and before any part of the answer.
+        """When the request was sent, by the log: once all its parts were there, and before any part of the answer.
 
         A request that is sent again goes out right before its own answer at the latest; its parts were there before.
         """
@@ -162,4 +181,13 @@ class Conversation:
             at = turn.ready if turn.ready is not None else (self._at + SPACING_S if self._steps else START)
         if turn.first is not None:
             at = min(at, turn.first)
-        return max(at, self._at)
+        return at
+
+
+def _grown(earlier: Sequence[bytes], text: bytes) -> int | None:
+    """The place of a text block that this one repeats, goes on from, or is the beginning of."""
+    words = text[: -len(TEXT_ENDS)]
+    for place, block in enumerate(earlier):
+        if block.startswith(words) or (block.startswith(TEXT_OPENS) and words.startswith(block[: -len(TEXT_ENDS)])):
+            return place
+    return None

@@ -3,11 +3,12 @@
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
-from io import BufferedReader
+from collections.abc import Callable, Iterator
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
+from cg.replay.recordings.json_lines import loads
 from cg.replay.recordings.recording import Unusable
 
 MAX_LINE_BYTES = 64 * 2**20  # the API takes requests of 32 MiB; one line is one message or less
@@ -15,6 +16,14 @@ MAX_DOCUMENT_BYTES = 256 * 2**20  # a session in one JSON text; parsed, it takes
 MAX_LOG_BYTES = 4 * 2**30  # unpacked; a small gzip file can hold any number
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+# Redirected by a shell whose text is UTF-16, with a mark or without: a log begins with a brace and a quote.
+WIDE = {
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b'{\x00"\x00': "utf-16-le",
+    b'\x00{\x00"': "utf-16-be",
+}
 
 
 def open_log(path: Path) -> BufferedReader:
@@ -64,7 +73,8 @@ def lines(path: Path) -> Iterator[bytes]:
     """
     total = number = 0
     with open_log(path) as file:
-        while line := _readline(file):
+        read = _reader(file)
+        while line := _readline(read):
             number += 1
             total += len(line)
             if len(line) > MAX_LINE_BYTES:
@@ -74,21 +84,22 @@ def lines(path: Path) -> Iterator[bytes]:
             yield line.removeprefix(BOM) if number == 1 else line
 
 
-def loads(raw: bytes) -> Any:
-    """The JSON value; bytes that are no UTF-8 are replaced, as one bad character must not lose a message.
-
-    Raises ValueError, for NaN and the infinities too, and RecursionError.
-    """
-    return json.loads(raw.decode("utf-8", "replace"), parse_constant=_refuse)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _readline(file: BufferedReader) -> bytes:
+def _reader(file: BufferedReader) -> Callable[[int], bytes]:
+    """Reads a line of at most so many characters as UTF-8, whatever the file is written in."""
     try:
-        return file.readline(MAX_LINE_BYTES + 1)
+        opening = file.peek(4)[:4]
+    except (EOFError, OSError, zlib.error):
+        return file.readline  # says so
+    encoding = WIDE.get(opening) or WIDE.get(opening[:2])
+    if encoding is None:
+        return file.readline
+    text = TextIOWrapper(file, encoding, "replace", newline="\n")
+    return lambda size: text.readline(size).encode("utf-8", "replace")
+
+
+def _readline(read: Callable[[int], bytes]) -> bytes:
+    try:
+        return read(MAX_LINE_BYTES + 1)
     except EOFError:  # packing that ends early: what came before is whole
         return b""
     except (OSError, zlib.error) as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cg.sweep.prices import LIST_TERMS, Terms
 from cg.sweep.values import Usage
 
 
@@ -25,6 +26,7 @@ class Step:
     messages: tuple[bytes, ...]
     reply: bytes  # the assistant message that answered; leads the next step's messages when the history goes on from it
     usage: Usage | None  # the provider's figures, where logged
+    terms: Terms = LIST_TERMS  # what the price hangs on besides model and tokens, as logged
 
     @property
     def reply_bytes(self) -> int:
@@ -44,6 +46,7 @@ class Session:
     requests: int  # steps that will come
     read: Callable[[], Iterator[Step]]
     elsewhere: int = 0  # requests of this log that an earlier one holds too, where they are counted
+    damaged: int = 0  # lines of its file of which something is lost; a file's first session has them
 
     def steps(self) -> Iterator[Step]:
         """The requests in the order in which they were sent, read anew from the file.
@@ -76,7 +79,8 @@ class Tally:
     timed: bool = False
     written_5m: int = 0  # tokens that recorded writes state a lifetime for
     written_1h: int = 0
-    answers: list[str] = field(default_factory=list)  # the API's ids of the answers in order, where the log has them
+    damaged: int = 0  # lines of which something is lost
+    answers: list[tuple[int, ...]] = field(default_factory=list)  # what each answer shares with a copy of it
 
     @property
     def ttl_s(self) -> int | None:

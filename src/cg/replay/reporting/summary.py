@@ -39,6 +39,8 @@ class Summary:
         self.sessions = 0
         self.requests = 0
         self.outputs = 0
+        self.damaged_lines = 0  # of which something is lost
+        self.damaged_logs = 0
         self.outside = 0  # sessions that began at another time than was asked for
         self.unpriced = 0  # sessions with a model of unknown price: not in the dollars
         self.undated = 0
@@ -61,6 +63,8 @@ class Summary:
         self.sessions += 1
         self.requests += result.requests
         self.outputs += result.outputs
+        self.damaged_lines += result.damaged
+        self.damaged_logs += result.damaged > 0
         self._date(result)
         self._lifetimes.update(name for name in result.lifetimes if TTLS[name] != result.ttl_s)
         rows = rows_of(result)
@@ -176,6 +180,7 @@ def session_dict(result: Result) -> dict[str, Any]:
         "started": result.about.started,
         "requests": result.requests,
         "outputs": result.outputs,
+        "damaged_lines": result.damaged,
         "ttl_s": result.ttl_s,
         "ttl_recorded": result.is_ttl_recorded,
         "policies": {name: row.to_dict(none) for name, row in rows.items()},

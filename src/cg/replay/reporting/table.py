@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from datetime import date
 
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
@@ -13,6 +14,7 @@ from cg.replay.reporting.sentences import Advice
 from cg.replay.reporting.summary import UNTOUCHED, Summary
 from cg.replay.reporting.words import count, counted, dollars, part, share
 from cg.replay.settings import Settings
+from cg.sweep.prices import READ_ON
 
 WIDTH = 100  # of a line, unless it may be wide
 LEAST_NAME = 24  # letters that are left of a name at least
@@ -171,6 +173,7 @@ def remarks(summary: Summary, settings: Settings, results: Sequence[Result]) -> 
         f"output back (expanded). Taken for granted: {settings.bytes_per_token:g} bytes a token, {settings.verdict_tokens} output "
         "tokens a verdict.",
     ]
+    lines.append(f"List prices of {READ_ON}, {(date.today() - READ_ON).days} days old; --prices FILE has others.")
     if any(is_best_case(policy) for policy, _ in summary.totals):
         lines.append("best case: judged by somebody who knows how the session went on.")
     if any(not result.is_ttl_recorded for result in results):
@@ -181,9 +184,15 @@ def remarks(summary: Summary, settings: Settings, results: Sequence[Result]) -> 
     copied = [f"{result.name} {result.elsewhere}" for result in results if result.elsewhere]
     if copied:
         lines.append(f"Requests that an earlier log holds too are counted there: {', '.join(copied)}.")
+    if summary.damaged_lines:
+        lines.append(
+            f"{counted(summary.damaged_lines, 'line')} in {counted(summary.damaged_logs, 'log')} could not be read whole: "
+            "what is whole on a damaged line is counted, the rest is lost."
+        )
     if summary.unpriced:
         lines.append(
-            f"{counted(summary.unpriced, 'session')} used a model of unknown price: not in the dollars (--prices FILE)."
+            f"{counted(summary.unpriced, 'session')} used a model, or a speed or service tier, of unknown price: not in the "
+            "dollars (--prices FILE)."
         )
     if summary.outside:
         lines.append(

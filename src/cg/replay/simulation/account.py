@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from cg.replay.cache_model import Breakpoint, CacheModel, Prompt
 from cg.replay.row import Row
 from cg.sweep.economics import RELATIVE
-from cg.sweep.prices import Price, PriceTable
+from cg.sweep.prices import LIST_TERMS, LONG_TOKENS, Price, PriceTable, Terms
 from cg.sweep.values import Usage
 
 
@@ -15,17 +15,19 @@ class Account:
 
     def __init__(self, cache: CacheModel, prices: PriceTable, row: Row) -> None:
         self._cache, self._table, self.row = cache, prices, row
-        self._prices: dict[str, Price | None] = {}
+        self.terms = LIST_TERMS  # of the conversation's last request: what is asked beside it repeats them
+        self._prices: dict[tuple[str, Terms, bool], Price | None] = {}
 
-    def price(self, model: str, at: float) -> Price | None:
-        """The model's price on the day of its first call here."""
-        if model not in self._prices:
+    def price(self, model: str, at: float, prompt_tokens: int = 0) -> Price | None:
+        """The model's price on these terms, on the day of its first call here."""
+        key = model, self.terms, prompt_tokens > LONG_TOKENS
+        if key not in self._prices:
             try:
                 day = datetime.fromtimestamp(at, UTC).date()
             except (ValueError, OverflowError, OSError):
                 day = None
-            self._prices[model] = self._table.price(model, day)
-        return self._prices[model]
+            self._prices[key] = self._table.price(model, day, terms=self.terms, prompt_tokens=prompt_tokens)
+        return self._prices[key]
 
     def call(
         self, kind: str, model: str, prompt: Prompt, breakpoints: Sequence[Breakpoint], at: float, output: int
@@ -33,12 +35,14 @@ class Account:
         """Make a call: its usage, its entries written and renewed, its price on the row."""
         seen = self._cache.request(prompt, breakpoints, at)
         usage = Usage(seen.fresh, seen.read, seen.write_5m, seen.write_1h, output)
-        self.row.bills[kind].add(usage, self.price(model, at))
+        self.row.bills[kind].add(usage, self.price(model, at, prompt.tokens))
         return usage
 
-    def worth_of_reading(self, tokens: int, ttl_s: int, model: str, at: float) -> tuple[float, float | None]:
+    def worth_of_reading(
+        self, tokens: int, ttl_s: int, model: str, at: float, prompt_tokens: int = 0
+    ) -> tuple[float, float | None]:
         """What it saves that these tokens are read and not written again: units, and dollars where the price is known."""
-        price = self.price(model, at)
+        price = self.price(model, at, prompt_tokens)
         usd = None if price is None else tokens * (price.write(ttl_s) - price.read) / 1e6
         return tokens * (RELATIVE.write(ttl_s) - RELATIVE.read), 0.0 if not tokens else usd
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cg.replay.prompt import parts_of
 from cg.replay.recordings.blocks import encoded
 from cg.replay.recordings.recording import Step
 from cg.sweep.economics import START_BYTES_PER_TOKEN
@@ -103,17 +104,24 @@ def frame_for(step: Step, *, tokens: int | None = None, bytes_per_token: float =
     the median of recorded sessions; `tokens` overrides both.
     """
     if tokens is None:
-        tokens = FRAME_TOKENS if step.usage is None else _fixed_tokens(step, step.usage, bytes_per_token)
-    size = tokens * bytes_per_token
+        parts = (part for message in step.messages for part in parts_of(message))
+        held = sum(part.tokens(bytes_per_token) for part in parts)
+        tokens = left_for_frame(step.usage, held)
+        tokens = FRAME_TOKENS if tokens is None else tokens
+    return frame_of(step.model, tokens, bytes_per_token)
+
+
+def frame_of(model: str, tokens: int, bytes_per_token: float) -> Frame:
+    """A frame of so many tokens."""
+    size = min(tokens * bytes_per_token, MAX_FRAME_BYTES)
     tools = round(size * TOOLS_SHARE)
-    return neutral_frame(step.model, system_bytes=round(size) - tools, tools_bytes=tools)
+    return neutral_frame(model, system_bytes=round(size) - tools, tools_bytes=tools)
 
 
-def _fixed_tokens(step: Step, usage: Usage, bytes_per_token: float) -> int:
-    prompt = usage.fresh + usage.read + usage.write_5m + usage.write_1h
-    if not prompt:
-        return FRAME_TOKENS
-    return max(0, round(prompt - sum(map(len, step.messages)) / bytes_per_token))
+def left_for_frame(usage: Usage | None, held: int) -> int | None:
+    """What a recorded prompt leaves for the frame beside messages of `held` tokens; None where none was recorded."""
+    prompt = 0 if usage is None else usage.fresh + usage.read + usage.write_5m + usage.write_1h
+    return max(0, prompt - held) if prompt else None
 
 
 def _marked(text: bytes, tail: int, ttl_s: int | None) -> bytes:

@@ -28,6 +28,7 @@ class History:
         self.places: dict[str, int] = {}  # tool_use id -> message that holds its result
         self.calls: dict[str, Call] = {}
         self.declaration: bytes | None = None
+        self.next_frame: Frame | None = None  # carried from the next request on, at which the history opens anew
         self.spare: tuple[int, bytes] | None = None  # message that carries the spare breakpoint, and its text with it
         self._start()
 
@@ -58,8 +59,9 @@ class History:
 
     def take(self, turn: Turn, written: Written) -> None:
         """Go on to a request: its new messages behind the old ones, or in their place where the history opens anew."""
-        if turn.model != self.frame.model:
-            self.frame = replace(self.frame, model=turn.model)
+        if self.next_frame is not None or turn.model != self.frame.model:
+            self.frame = self.next_frame or replace(self.frame, model=turn.model)
+            self.next_frame = None
             self._start()
             self._fill(0)
         if turn.opens:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from cg.sweep.accounting.ping_economics import is_fair
 from cg.sweep.accounting.tally import Tally
+from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.body.transcript import Transcript
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.policy import MISSES_TO_LATCH, Core
@@ -59,6 +60,9 @@ def settle(
     if sent is None:
         tally.decline(Decline.NO_PREFIX)
         return Settled(Reason.NOTHING_JUDGED, tally=tally)
+    standstill = _standstill(core, sent, thread)
+    if standstill is not None:
+        return Settled(standstill, tally=tally)
     if thread.paid_misses >= MISSES_TO_LATCH:
         return Settled(Reason.ASKING_LATCHED, tally=tally)
     inventory = core.inventory(core.eligible(sent, thread, tally), tally)
@@ -76,6 +80,19 @@ def settle(
     touched = replace(branch, clock=clock, asked_at=clock)
     changes = Changes(branch=touched, pend=pending, paid_misses=asked.paid_misses, asked=asked)
     return Settled(asked.reason, asked if asked.legs else None, tally, changes)
+
+
+def _standstill(core: Core, sent: Transcript, thread: Thread) -> Reason | None:
+    """Why no verdict could be applied at the requests that go on from this body: they are as large as it is, or larger."""
+    if not sent.has_tools:
+        return Reason.SIDE_CALL
+    if thread.declaration is None and EXPAND_TOOL in sent.declares:
+        return Reason.TOOL_NAME_TAKEN
+    carried = {(text.tool_use_id, text.block) for text in sent.tool_texts if text.has_marker}
+    removed = (r.saved_bytes for i, r in thread.removals.items() if (i.tool_use_id, i.block) in carried)
+    if core.is_too_big(sent.model, len(sent.body) + sum(removed), thread):
+        return Reason.UNSWEPT_TOO_BIG
+    return None
 
 
 QUESTION_TOKENS = 600.0  # of the ask's fixed words, and 60 more a line: measured on the prompt's own text

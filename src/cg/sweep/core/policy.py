@@ -145,6 +145,11 @@ class Core:
             config=self.config,
         )
 
+    def is_too_big(self, model: str, raw_bytes: int, thread: Thread) -> bool:
+        """Whether a body of this size, as its client sends it, is so close to the model's window that nothing new goes."""
+        window = self.prices.window_tokens(model)
+        return window is not None and raw_bytes / ratio(thread) > WINDOW_SHARE * window
+
     def _standstill(self, state: RequestState) -> Reason | None:
         """Why nothing new can be removed in this turn, whatever a judge would say."""
         transcript = state.transcript
@@ -156,8 +161,7 @@ class Core:
             return Reason.SIDE_CALL
         if EXPAND_TOOL in transcript.declares:
             return Reason.TOOL_NAME_TAKEN
-        window = self.prices.window_tokens(transcript.model)
-        if window and len(transcript.body) / ratio(state.thread) > WINDOW_SHARE * window:
+        if self.is_too_big(transcript.model, len(transcript.body), state.thread):
             return Reason.UNSWEPT_TOO_BIG
         if not _may_declare(state):
             return Reason.NOT_DECLARED
