@@ -514,6 +514,7 @@ def test_reasons_sum_to_the_turns(store: Store) -> None:
         declines={Decline.KEPT: 3},
         sizes={"le_180": 4, "more": 0},
         savings=Savings(10, 20, 5),
+        gaps={"from_300": 2},
     )
     for _ in range(3):
         store.count("t", turn)
@@ -524,6 +525,7 @@ def test_reasons_sum_to_the_turns(store: Store) -> None:
         "declines": {"sweep_kept": 9},
         "sizes": {"le_180": 12},
         "savings": {"unique_bytes": 30, "repeat_bytes": 60, "charged_bytes": 15, "unpriced_turns": 3},
+        "gaps": {"from_300": 6},
     }
     assert sum(store.totals()["reasons"].values()) == 4
 

@@ -1,6 +1,7 @@
 """Carries out what the core wants, against one store, and writes what its decisions leave behind."""
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,9 +15,11 @@ from cg.sweep.config import Config
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.outcome import Abandoned, always
 from cg.sweep.core.policy import Core
-from cg.sweep.effects import Answer, Ask, Asker, Declare, Effect, Failure, Fetch, Freeze, Put, Steps
+from cg.sweep.counters import Event
+from cg.sweep.effects import Answer, Ask, Asker, Declare, Effect, Failure, Fetch, Freeze, Put, Recall, Steps
 from cg.sweep.judging.adjudication import Asked
 from cg.sweep.ledger import AskRow, ask_row
+from cg.sweep.planning.gaps import Gaps, Habits, Stake
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
 from cg.sweep.values import Branch, Identity, Removal, Thread
@@ -71,6 +74,22 @@ class EffectRunner:
     def totals(self) -> Mapping[str, Mapping[str, float]]:
         """What all threads together have counted, by family and name."""
         return self._store.totals()
+
+    def habits(self, thread: str, user: str | None) -> Habits:
+        """What is learnt of the waits of a thread and of its user, and what choices by it have cost all threads."""
+        own = Gaps.of(self._store.totals(thread)["gaps"])
+        known = own if user is None else Gaps.of(self._store.totals(user)["gaps"])
+        events = self._store.totals()["events"]
+        lost = events.get(Event.LIFETIME_COST_UNITS, 0) - events.get(Event.LIFETIME_GAINED_UNITS, 0)
+        return Habits(known, own, Stake(events.get(Event.BILLED_UNITS, 0), lost))
+
+    def learn_gaps(self, user: str, gaps: Mapping[str, int], now: float) -> None:
+        """Add waits to what is known of a user, who is remembered as a thread is: for so long after the last of them."""
+        try:
+            self._store.count(user, Tally(gaps=Counter(gaps)))
+            self._store.put(user, (), now)
+        except StoreError as error:
+            log.error("waits were not counted: %s", type(error).__name__)
 
     def row(self, thread: str, asked: Asked, now: float) -> AskRow:
         """The ledger's row of an adjudication."""
@@ -133,6 +152,8 @@ class EffectRunner:
                 return declaration
             case Fetch():
                 return self._store.fetch(thread, effect.key)
+            case Recall():
+                return self.habits(thread, effect.user)
             case _:
                 raise TypeError(f"not an effect of the store: {type(effect).__name__}")
 
