@@ -14,6 +14,7 @@ from cg.errors import CgError
 from cg.replay.about import About, about
 from cg.replay.policies import NONE, Policy
 from cg.replay.reading import Recording, record
+from cg.replay.recordings.recording import Before
 from cg.replay.row import Row
 from cg.replay.run import run
 from cg.replay.sessions import Damaged, Session, unexpected
@@ -118,6 +119,7 @@ def replay(
     `executor` is any `concurrent.futures.Executor`; `jobs` is how many it works on at a time. What could not be read is
     a result with an error, and so is what an executor lost.
     """
+    sessions = _taught(sessions)
     if executor is None:
         for session in sessions:
             yield replay_session(session, policies, settings)
@@ -149,6 +151,18 @@ def workers(jobs: int) -> Iterator[Executor | None]:
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
+
+
+def _taught(sessions: Iterable[Session | Damaged]) -> Iterator[Session | Damaged]:
+    """The sessions, each with what a store would have learnt by then of the same user."""
+    known: dict[str, Before] = {}
+    for session in sessions:
+        if isinstance(session, Damaged):
+            yield session
+            continue
+        before = known.get(session.user, Before())
+        yield replace(session, before=before)
+        known[session.user] = Before(before.gaps.plus(session.gaps), before.billed + session.billed)
 
 
 def _submitted(

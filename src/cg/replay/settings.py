@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from cg.sweep.config import Lifetime
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.prices import ONE_HOUR_S, PriceTable
 
@@ -14,6 +15,7 @@ VERDICT_TOKENS = 60  # a label, a letter and a short quote: what the question as
 class Settings:
     """The assumptions of one replay."""
 
+    lifetime: Lifetime = "client"  # `lifetime` of the sweep, for policies that do not set their own
     ttl_s: int | None = None  # None: as recorded, five minutes where no write is recorded
     bytes_per_token: float = START_BYTES_PER_TOKEN
     min_cache_tokens: int = 1024

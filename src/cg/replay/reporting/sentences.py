@@ -6,10 +6,8 @@ from cg.replay.policies import NONE
 from cg.replay.reporting.answer import LEAST_SHARE, Answer, Choice, Sureness
 from cg.replay.reporting.figures import CLIENT, Figures
 from cg.replay.reporting.words import counted, dollars, share
-from cg.sweep.config import KEYS
 
 HOURS = {"5m": "five minutes", "1h": "one hour"}
-VARIABLES = {"5m": "FORCE_PROMPT_CACHING_5M", "1h": "ENABLE_PROMPT_CACHING_1H"}  # of Claude Code
 WHAT_QUIET_IS = (
     "quiet takes a tool output out of a request once nothing in the conversation leans on it any more, and only where the "
     "beginning has to be paid anew anyway. What it takes out can be brought back; it asks no model and sends nothing itself."
@@ -70,19 +68,13 @@ def _said(*sentences: str) -> tuple[str, ...]:
 
 
 def _lines(policy: str, lifetime: str) -> tuple[Lines, ...]:
-    """What to put where. Until the sweep writes lifetimes itself, the client has to ask for them."""
+    """What to put where."""
     own = [f'preset = "{policy}"'] if policy != NONE.name else []
-    is_ours = any(key.name == "lifetime" for key in KEYS)
-    if lifetime != CLIENT and is_ours:
+    if lifetime != CLIENT:
         own.append(f'lifetime = "{lifetime}"')
-    found = []
-    if own:
-        where = "In the file that cg-proxy and cg-sweep take as --config:"
-        found.append(Lines(where, "\n".join(["[sweep]", *own])))
-    if lifetime != CLIENT and not is_ours:
-        text = f'{{"env": {{"{VARIABLES[lifetime]}": "1"}}}}'
-        found.append(Lines("In Claude Code's settings.json, as its requests say how long entries live:", text))
-    return tuple(found)
+    if not own:
+        return ()
+    return (Lines("In the file that cg-proxy and cg-sweep take as --config:", "\n".join(["[sweep]", *own])),)
 
 
 def _saving(answer: Answer, chosen: Choice) -> str:
