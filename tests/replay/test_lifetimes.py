@@ -77,7 +77,7 @@ def test_a_session_has_its_own_waits() -> None:
 def test_a_users_earlier_sessions_teach_the_later_ones() -> None:
     """And nobody else's do."""
     entire, other, again = sessions("entire-mid-59", "cipherbox-mid-50", "entire-mid-70")
-    taught = list(batch._taught([entire, other, again]))
+    taught = list(batch.taught([entire, other, again]))
     assert [session.before.billed for session in taught[:2]] == [0, 0]  # type: ignore[union-attr]
     assert taught[2].before == Before(entire.gaps, entire.billed)  # type: ignore[union-attr]
 

@@ -119,7 +119,7 @@ def replay(
     `executor` is any `concurrent.futures.Executor`; `jobs` is how many it works on at a time. What could not be read is
     a result with an error, and so is what an executor lost.
     """
-    sessions = _taught(sessions)
+    sessions = taught(sessions)
     if executor is None:
         for session in sessions:
             yield replay_session(session, policies, settings)
@@ -153,7 +153,7 @@ def workers(jobs: int) -> Iterator[Executor | None]:
             raise
 
 
-def _taught(sessions: Iterable[Session | Damaged]) -> Iterator[Session | Damaged]:
+def taught(sessions: Iterable[Session | Damaged]) -> Iterator[Session | Damaged]:
     """The sessions, each with what a store would have learnt by then of the same user."""
     known: dict[str, Before] = {}
     for session in sessions:
