@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from cg.sweep.counters import Event
 from cg.sweep.planning.gaps import (
     BOUNDS_S,
     CONVERSATIONS,
@@ -15,6 +16,7 @@ from cg.sweep.planning.gaps import (
     Client,
     Gaps,
     Habits,
+    Stake,
     bin_of,
 )
 
@@ -50,10 +52,17 @@ def test_waits_of_a_bin_lie_evenly_in_it() -> None:
     assert seen.between(0) == 6 and seen.between(10**6) == 2
 
 
-@pytest.mark.parametrize("hostile", [-1, math.nan, math.inf, 1e13, "7", None, True, [1]])
+@pytest.mark.parametrize("hostile", [-1, math.nan, math.inf, 1e16, "7", None, True, [1]])
 def test_what_is_no_count_is_passed_over(hostile: object) -> None:
     """A store that was written by another hand teaches nothing."""
     assert Gaps.of({NAMES[0]: hostile, CONVERSATIONS: hostile}) == Gaps()  # type: ignore[dict-item]
+
+
+def test_a_stake_is_what_a_stores_totals_say() -> None:
+    """And nothing where they say nothing that can be true."""
+    events = {Event.BILLED_UNITS: 100.0, Event.LIFETIME_COST_UNITS: 7.0, Event.LIFETIME_GAINED_UNITS: 9.0}
+    assert Stake.of(events) == Stake(100.0, -2.0)
+    assert Stake.of(dict.fromkeys(events, math.inf)) == Stake.of({}) == Stake()
 
 
 def test_counts_are_what_a_store_gives_back() -> None:

@@ -15,7 +15,6 @@ from cg.sweep.config import Config
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.outcome import Abandoned, always
 from cg.sweep.core.policy import Core
-from cg.sweep.counters import Event
 from cg.sweep.effects import Answer, Ask, Asker, Declare, Effect, Failure, Fetch, Freeze, Put, Recall, Steps
 from cg.sweep.judging.adjudication import Asked
 from cg.sweep.ledger import AskRow, ask_row
@@ -79,9 +78,7 @@ class EffectRunner:
         """What is learnt of the waits of a thread and of its user, and what choices by it have cost all threads."""
         own = Gaps.of(self._store.totals(thread)["gaps"])
         known = own if user is None else Gaps.of(self._store.totals(user)["gaps"])
-        events = self._store.totals()["events"]
-        lost = events.get(Event.LIFETIME_COST_UNITS, 0) - events.get(Event.LIFETIME_GAINED_UNITS, 0)
-        return Habits(known, own, Stake(events.get(Event.BILLED_UNITS, 0), lost))
+        return Habits(known, own, Stake.of(self._store.totals()["events"]))
 
     def learn_gaps(self, user: str, gaps: Mapping[str, int], now: float) -> None:
         """Add waits to what is known of a user, who is remembered as a thread is: for so long after the last of them."""

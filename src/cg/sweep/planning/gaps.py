@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cg.sweep.counters import Event
+
 # Lower ends of the bins, in seconds; a shorter wait loses no entry and is not counted. The lifetimes are among them, and
 # so is the moment at which an ask or a ping is due on a five-minute entry.
 BOUNDS_S = (60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600, 7200, 21600, 86400)
 NAMES = tuple(f"from_{bound}" for bound in BOUNDS_S)
 CONVERSATIONS = "conversations"
-LARGEST = 1e12  # a larger number counts nothing: whoever wrote it, it is passed over
+LARGEST = 1e15  # a larger number counts nothing: whoever wrote it, it is passed over
 
 LONG_WAIT_S = 300.0  # what a wait has to reach to lose an entry
 PRIOR_WAITS = 20.0  # such waits of a user's own that weigh as much as the recorded ones
@@ -101,6 +103,12 @@ class Stake:
 
     billed: float = 0.0
     lost: float = 0.0
+
+    @classmethod
+    def of(cls, events: Mapping[str, float]) -> "Stake":
+        """What a store's totals say; what is no sum is none."""
+        cost, gained = (_count(events.get(name)) for name in (Event.LIFETIME_COST_UNITS, Event.LIFETIME_GAINED_UNITS))
+        return cls(_count(events.get(Event.BILLED_UNITS)), cost - gained)
 
 
 @dataclass(frozen=True, slots=True)
