@@ -52,8 +52,7 @@ class Sweep(BetweenRequests):
             steps = self.core.turn(transcript, state, now, sent=sent, switch=switch, client=client)
             turn = self._drive(steps, thread, now, asker, is_wanted)
             swept = self._finish(thread, turn, now, settled, is_wanted, leave)
-            if client.user is not None and swept.report.gaps:
-                self.learn_gaps(client.user, swept.report.gaps, now)
+            self.learn(client, swept.report.gaps, swept.report.events, now)
             return swept
         except Exception as error:
             return self._fail_open(transcript, thread, error)

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wired import WORK, Live, Talk, live
+from wired import WORK, Live, Talk, inbound, live
 
 from cg.gateway.turns.prepared_request import BETA, ONE_HOUR, with_one_hour
 from cg.replay.cache_model import CacheModel, prompt_of
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import read
 from cg.sweep.counters import Event
+from cg.sweep.economics import units_of
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.store_sqlite import SqliteStore
 from cg.sweep.values import Phase, usage_of
@@ -22,11 +23,10 @@ RATIO = 4.0
 HOUR_MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
-def paid_store(store: Any = None) -> Any:
-    """A store whose requests have cost so much that a choice of lifetimes is covered."""
-    store = MemoryStore() if store is None else store
-    store.count("earlier", Tally(Counter({Event.BILLED_UNITS: 10**9})))
-    return store
+def has_paid(gateway: Live, **headers: str) -> None:
+    """This client's requests have cost so much that a choice of lifetimes is covered."""
+    user = gateway.messages._turns.client(inbound(b"", **headers)).user
+    gateway.store.count(user, Tally(gaps=Counter({Event.BILLED_UNITS: 10**9})))
 
 
 async def resumed(gateway: Live, talk: Talk, *waits: float, **headers: str) -> list[dict[str, Any]]:
@@ -59,10 +59,11 @@ def test_a_resume_within_the_hour_reads_what_five_minutes_would_have_lost(lifeti
     bills = {}
 
     async def session(setting: str) -> None:
-        waits, store = (60, 900, 30, 1500), paid_store()
+        waits, store = (60, 900, 30, 1500), MemoryStore()
         async with live(
             [WORK], preset="quiet", flags={"lifetime": setting}, store=store, bytes_per_token=RATIO
         ) as gateway:
+            has_paid(gateway)
             usages = await resumed(gateway, Talk(), *waits)
             times = [sum(waits[:n]) for n in range(len(waits) + 1)]
             assert tiers(usages) == [(u.fresh, u.read, u.write_5m, u.write_1h) for u in foretold(gateway, *times)]
@@ -80,6 +81,21 @@ def test_a_resume_within_the_hour_reads_what_five_minutes_would_have_lost(lifeti
     asyncio.run(session("client"))
     asyncio.run(session(lifetime))
     assert bills[lifetime] < bills["client"]
+
+
+@pytest.mark.parametrize("lifetime", ["client", "plan"])
+def test_what_a_users_requests_cost_is_the_stake_of_a_plan(lifetime: str) -> None:
+    """By the upstream's usage, for this user alone; without a plan nothing of it is kept."""
+
+    async def session() -> None:
+        async with live([WORK], preset="quiet", flags={"lifetime": lifetime}) as gateway:
+            usages = [usage_of(usage) for usage in await resumed(gateway, Talk(), 60)]
+            await gateway.post(Talk().body(), x_api_key="another")
+            user = gateway.messages._turns.client(inbound(b"")).user
+            paid = gateway.store.totals(user)["gaps"].get(Event.BILLED_UNITS)
+            assert paid == (sum(round(units_of(usage)) for usage in usages if usage) if lifetime == "plan" else None)
+
+    asyncio.run(session())
 
 
 def test_five_minutes_of_a_client_that_asks_for_an_hour_are_written_as_foretold() -> None:
@@ -143,7 +159,7 @@ def test_waits_of_people_programs_and_sub_agents_are_learnt_apart() -> None:
     """Each credential has its own, too; a refused or unknown name teaches nobody else."""
 
     async def session() -> None:
-        async with live([WORK], preset="quiet", flags={"lifetime": "plan"}, store=paid_store()) as gateway:
+        async with live([WORK], preset="quiet", flags={"lifetime": "plan"}) as gateway:
             for n, headers in enumerate(
                 (
                     {"user_agent": "claude-cli/2.1.197 (external, cli)"},
@@ -152,6 +168,7 @@ def test_waits_of_people_programs_and_sub_agents_are_learnt_apart() -> None:
                     {"user_agent": "claude-cli/2.1.197 (external, cli)", "x_api_key": "another"},
                 )
             ):
+                has_paid(gateway, **headers)
                 await gateway.post(Talk(mark=HOUR_MARK).body(), x_claude_code_session_id=f"s{n}", **headers)
             written = [{mark[3] for mark in read(body).scan.marks()} for body in gateway.bodies()]
             assert written == [{3600}, {300}, {300}, {3600}]

@@ -1,6 +1,7 @@
 """The lifetimes of the client's marks: decided where the prefix is lost, kept while it holds, and nothing else differs."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -36,9 +37,7 @@ def marks(body: bytes) -> set[int]:
 
 def learnt(store: MemoryStore, *, billed: float = 10**9, **waits: int) -> MemoryStore:
     """What a store knows of a user, and how much its requests have cost."""
-    counts = Tally(gaps=waits)  # type: ignore[arg-type]
-    counts.event(Event.BILLED_UNITS, int(billed))
-    store.count("user", counts)
+    store.count("user", Tally(gaps=Counter({**waits, Event.BILLED_UNITS: int(billed)})))
     return store
 
 
@@ -183,13 +182,14 @@ def test_what_a_choice_may_lose_is_covered_by_what_was_paid() -> None:
     assert left.body == encoded(history(0)) and left.report.lifetime["why"] == "not_covered"
     assert left.report.declines[Decline.LIFETIME_NOT_COVERED] == 1
     lost = learnt(MemoryStore(), billed=10**9)
-    lost.count("other", Tally(events={Event.LIFETIME_COST_UNITS: 10**8}))  # type: ignore[arg-type]
+    lost.count("user", Tally(gaps=Counter({Event.LIFETIME_COST_UNITS: 10**8})))
     assert process(plain("plan", lost), history(0), 0).report.lifetime["why"] == "not_covered"
 
 
 def test_a_program_is_not_waited_for() -> None:
     """An hour that its client asks for is taken back to five minutes."""
-    left = process(plain("plan", learnt(MemoryStore())), of_an_hour(history(0)), 0, client=Client("p", is_person=False))
+    store = learnt(MemoryStore())
+    left = process(plain("plan", store), of_an_hour(history(0)), 0, client=Client("user", is_person=False))
     assert marks(left.body) == {300}
 
 

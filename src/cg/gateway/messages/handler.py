@@ -247,7 +247,10 @@ class SweepHandler:
         self.timers.arm(turn)
         if usage is None or turn.swept.report.reason in NOT_TIMED:
             return
-        self._background.start(self._turns.run(partial(self._sweep.observe, turn.thread, usage, sent_bytes)))
+        self._background.start(self._turns.run(partial(self._observe, turn, usage, sent_bytes)))
+
+    def _observe(self, turn: PreparedRequest, usage: Usage, sent_bytes: int) -> None:
+        self._sweep.observe(turn.thread, usage, sent_bytes, self._turns.client(turn.inbound))
 
     def _count_call(self, message: ReplyMessage | None) -> Usage | None:
         """Count what a reply says that it cost; one that was cut has been charged for too."""

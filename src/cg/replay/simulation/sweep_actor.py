@@ -17,7 +17,7 @@ from cg.replay.simulation.account import Account
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker
 from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
-from cg.sweep.accounting.ping_economics import PING_TTL_S, billed
+from cg.sweep.accounting.ping_economics import PING_TTL_S
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.config import Config
@@ -77,8 +77,8 @@ class SweepActor:
         # One conversation is seen over and over: its indexes, as the client sends it and as it left, grow with it.
         self._sweep.core = Core(config, prices, index=Growing(), sent_index=Growing())
         if before is not None:
-            known = Tally(Counter({Event.BILLED_UNITS: round(before.billed)}), gaps=before.gaps.counts())
-            self._store.count(USER.user or "", known)
+            known = before.gaps.counts() + Counter({Event.BILLED_UNITS: round(before.billed)})
+            self._store.count(USER.user or "", Tally(gaps=known))
         self._ratio, self._every_turn = bytes_per_token, every_turn
         self.asker: HindsightAsker | FolderAsker | None = None
         self.now = 0.0  # of the ask that is being answered
@@ -268,7 +268,7 @@ class SweepActor:
 
     def bill(self, usage: Usage) -> None:
         """Take in what a request cost; the bytes per token are fixed here, so nothing else is learnt from it."""
-        self._sweep.note(THREAD, billed(usage))
+        self._sweep.book(THREAD, usage, USER)
 
     def expand(self, tool_use_id: str, at: float) -> None:
         """Mark an original as asked for: later copies of it stay whole."""

@@ -17,6 +17,7 @@ from cg.sweep.counters import Decline, Event
 from cg.sweep.driver.effect_runner import EffectRunner
 from cg.sweep.effects import Asker, AsyncAsker
 from cg.sweep.ledger import Reason
+from cg.sweep.planning.gaps import NOBODY, Client
 from cg.sweep.planning.lifetime import REFUSED_LIFETIME
 from cg.sweep.store import StoreError, stands
 from cg.sweep.values import Branch, Ending, Identity, Switch, Usage, moment
@@ -128,7 +129,13 @@ class BetweenRequests(EffectRunner):
             self._store.keep_body(thread, branch.branch, sent)
         self.note(thread, Tally(Counter({Event.LIFETIME_REFUSED: 1})))
 
-    def observe(self, thread: str, usage: Usage, sent_bytes: int) -> None:
+    def observe(self, thread: str, usage: Usage, sent_bytes: int, client: Client = NOBODY) -> None:
         """Learn from a reply's usage: bytes per token, whether the provider caches at all, and what requests cost."""
         self._store.learn(thread, usage=usage, sent_bytes=sent_bytes)
-        self.note(thread, billed(usage))
+        self.book(thread, usage, client)
+
+    def book(self, thread: str, usage: Usage, client: Client) -> None:
+        """Count what a request cost, for its thread and for whose it is."""
+        cost = billed(usage)
+        self.note(thread, cost)
+        self.learn(client, {}, cost.events)

@@ -15,10 +15,11 @@ from cg.sweep.config import Config
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.outcome import Abandoned, always
 from cg.sweep.core.policy import Core
+from cg.sweep.counters import Event
 from cg.sweep.effects import Answer, Ask, Asker, Declare, Effect, Failure, Fetch, Freeze, Put, Recall, Steps
 from cg.sweep.judging.adjudication import Asked
 from cg.sweep.ledger import AskRow, ask_row
-from cg.sweep.planning.gaps import Gaps, Habits, Stake
+from cg.sweep.planning.gaps import SUMS, Client, Gaps, Habits, Stake
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
 from cg.sweep.values import Branch, Identity, Removal, Thread
@@ -75,16 +76,27 @@ class EffectRunner:
         return self._store.totals()
 
     def habits(self, thread: str, user: str | None) -> Habits:
-        """What is learnt of the waits of a thread and of its user, and what choices by it have cost all threads."""
+        """What is learnt of the waits of a thread and of its user, and what choices by it have cost that user."""
         own = Gaps.of(self._store.totals(thread)["gaps"])
-        known = own if user is None else Gaps.of(self._store.totals(user)["gaps"])
-        return Habits(known, own, Stake.of(self._store.totals()["events"]))
+        if user is None:
+            return Habits(own, own)
+        known = self._store.totals(user)["gaps"]
+        return Habits(Gaps.of(known), own, Stake.of(known))
 
-    def learn_gaps(self, user: str, gaps: Mapping[str, int], now: float) -> None:
-        """Add waits to what is known of a user, who is remembered as a thread is: for so long after the last of them."""
+    def learn(
+        self, client: Client, gaps: Mapping[str, int], units: Mapping[Event, int], now: float | None = None
+    ) -> None:
+        """Add waits, and the sums of a plan, to what is known of a user, who is remembered as a thread is: for so long
+        after the last wait, which came `now`."""
+        counts = Counter(gaps)
+        if self.core.planner.learns:
+            counts.update({name: n for name, n in units.items() if name in SUMS})
+        if client.user is None or not counts:
+            return
         try:
-            self._store.count(user, Tally(gaps=Counter(gaps)))
-            self._store.put(user, (), now)
+            self._store.count(client.user, Tally(gaps=counts))
+            if gaps and now is not None:
+                self._store.put(client.user, (), now)
         except StoreError as error:
             log.error("waits were not counted: %s", type(error).__name__)
 

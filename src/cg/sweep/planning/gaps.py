@@ -1,7 +1,7 @@
 """How long a user's clients wait between two requests of a conversation: counts of waits by length.
 
 A store keeps them as totals of the family `gaps`, for each thread and for each user, so their size is fixed however long
-somebody works. Every conversation has one last wait, which never ends; it is counted when the conversation begins.
+somebody works; a user's have the stake of the planned lifetimes beside them. Every conversation has one last wait, which never ends; it is counted when the conversation begins.
 """
 
 import math
@@ -17,6 +17,7 @@ from cg.sweep.counters import Event
 BOUNDS_S = (60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600, 7200, 21600, 86400)
 NAMES = tuple(f"from_{bound}" for bound in BOUNDS_S)
 CONVERSATIONS = "conversations"
+SUMS = (Event.BILLED_UNITS, Event.LIFETIME_COST_UNITS, Event.LIFETIME_GAINED_UNITS)  # of a user's stake
 LARGEST = 1e15  # a larger number counts nothing: whoever wrote it, it is passed over
 
 LONG_WAIT_S = 300.0  # what a wait has to reach to lose an entry
@@ -98,17 +99,17 @@ PROGRAM = Gaps(20.0, (20, 8, 5, 3, *(0,) * 12))  # assumed: tools take minutes n
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """What all requests of a store have cost, in units of one fresh input token, and what choices of lifetimes have cost
-    beyond the clients' own so far; below zero: saved."""
+    """What a user's requests have cost since their lifetimes are planned, in units of one fresh input token, and what the
+    choices have cost beyond the clients' own so far; below zero: saved."""
 
     billed: float = 0.0
     lost: float = 0.0
 
     @classmethod
-    def of(cls, events: Mapping[str, float]) -> "Stake":
-        """What a store's totals say; what is no sum is none."""
-        cost, gained = (_count(events.get(name)) for name in (Event.LIFETIME_COST_UNITS, Event.LIFETIME_GAINED_UNITS))
-        return cls(_count(events.get(Event.BILLED_UNITS)), cost - gained)
+    def of(cls, counts: Mapping[str, float]) -> "Stake":
+        """The stake that a store has counted; what is no sum is none."""
+        cost, gained = (_count(counts.get(name)) for name in (Event.LIFETIME_COST_UNITS, Event.LIFETIME_GAINED_UNITS))
+        return cls(_count(counts.get(Event.BILLED_UNITS)), cost - gained)
 
 
 @dataclass(frozen=True, slots=True)
