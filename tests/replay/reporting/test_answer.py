@@ -114,6 +114,31 @@ def test_nothing_is_advised_for_a_loss_a_trifle_or_one_session(costs: dict[tuple
     assert len(said.sentences) >= 3
 
 
+def test_a_saving_is_a_trifle_however_sure_it_is() -> None:
+    """The same share in every session has no width: below half a percent it is not advised, above it is."""
+    for share, is_advised in ((LEAST_SHARE * 0.9, False), (LEAST_SHARE * 1.1, True)):
+        summary = Summary()
+        for n in range(12):
+            summary.take(
+                session(n, {("none", "client"): 1e6 * (n + 1), ("quiet", "client"): 1e6 * (n + 1) * (1 - share)})
+            )
+        found = answer(summary)
+        assert (found.choice is not None) is is_advised
+        assert is_advised or "too little to notice" in advice(found).sentences[0]
+
+
+def test_the_range_does_not_hang_on_the_order_of_the_sessions() -> None:
+    """What is drawn are sessions, not places."""
+    spread = random.Random(3)
+    sessions = [session(n, {key: units * spread.uniform(0.5, 2) for key, units in BILLS.items()}) for n in range(9)]
+    one, other = Summary(), Summary()
+    for result in sessions:
+        one.take(result)
+    for result in spread.sample(sessions, 9):
+        other.take(result)
+    assert one.interval(("quiet", "client")) == other.interval(("quiet", "client")) is not None
+
+
 def test_a_saving_of_few_sessions_that_others_outweigh_is_called_chance() -> None:
     """Cheaper in sum and not in nineteen of twenty draws is not advised."""
     summary = Summary()
