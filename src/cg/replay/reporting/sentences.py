@@ -126,7 +126,7 @@ def _cold_requests(answer: Answer) -> str:
         )
     excess = share(none.cold_excess / none.units)
     return (
-        f"{counted(none.cold_requests, 'request')} of {answer.requests:,} came after the cache entry had expired, and paid the "
+        f"{counted(none.cold_requests, 'request')} of {answer.requests:,} came cold, after the cache entry had expired, and paid the "
         f"whole conversation again: {excess} of the bill. Removing pays only there."
     )
 
