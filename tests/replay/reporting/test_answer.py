@@ -47,7 +47,7 @@ def session(
         rows={policy: found for (policy, lifetime), found in at.items() if lifetime == "client"},
         lifetimes={
             name: {policy: found for (policy, lifetime), found in at.items() if lifetime == name}
-            for name in ("5m", "1h")
+            for name in ("5m", "1h", "plan")
             if ("none", name) in at
         },
     )
@@ -89,7 +89,8 @@ def test_lifetime_alone_is_advised_where_removing_makes_it_dearer() -> None:
     assert found.choice is not None and found.choice.figures.policy == "none"
     assert found.choice.figures.lifetime == "1h"
     assert advice(found).head == "Switch on a lifetime of one hour for cache entries."
-    assert "preset" not in "".join(lines.text for lines in advice(found).lines)
+    [lines] = advice(found).lines
+    assert load(lines.text) == Config(judge="model", lifetime="1h") and not load(lines.text).removes
 
 
 def test_little_evidence_is_reason_to_try() -> None:
@@ -155,6 +156,17 @@ def test_the_lines_are_a_configuration_that_is_accepted() -> None:
     [lines] = advice(answered_over(60, BILLS | LIFETIMES)).lines
     assert load(lines.text) == Config(lifetime="1h")
     assert lines.text.splitlines() == ["[sweep]", 'preset = "quiet"', 'lifetime = "1h"']
+
+
+def test_a_plan_is_advised_where_it_is_cheapest() -> None:
+    """It says what a plan is, and its line is accepted."""
+    found = answered_over(
+        60, BILLS | LIFETIMES | {("none", "plan"): 0.8e6, ("quiet", "plan"): 0.7e6, ("cold", "plan"): 0.6e6}
+    )
+    said = advice(found)
+    assert said.head == 'Switch on the preset "quiet" and planned lifetimes of cache entries.'
+    assert load(said.lines[0].text) == Config(lifetime="plan")
+    assert any(sentence.startswith("Planned: ") for sentence in said.sentences)
 
 
 def test_a_month_is_thirty_days_at_the_pace_of_the_logs() -> None:

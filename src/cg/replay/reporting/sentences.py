@@ -6,8 +6,17 @@ from cg.replay.policies import NONE
 from cg.replay.reporting.answer import LEAST_SHARE, Answer, Choice, Sureness
 from cg.replay.reporting.figures import CLIENT, Figures
 from cg.replay.reporting.words import counted, dollars, share
+from cg.replay.settings import PLAN
 
-HOURS = {"5m": "five minutes", "1h": "one hour"}
+LIFETIMES = {
+    "5m": "a lifetime of five minutes for cache entries",
+    "1h": "a lifetime of one hour for cache entries",
+    PLAN: "planned lifetimes of cache entries",
+}
+WHAT_A_PLAN_IS = (
+    "Planned: whenever the beginning has to be paid anew anyway, the sweep chooses between five minutes and one hour by how long "
+    "you have waited so far."
+)
 WHAT_QUIET_IS = (
     "quiet takes a tool output out of a request once nothing in the conversation leans on it any more, and only where the "
     "beginning has to be paid anew anyway. What it takes out can be brought back; it asks no model and sends nothing itself."
@@ -43,7 +52,7 @@ def advice(answer: Answer) -> Advice:
         return Advice("Nothing here is worth switching on.", (), _said(*sentences, _best_case(answer)))
     policy, lifetime = chosen.figures.policy, chosen.figures.lifetime
     what = [f'the preset "{policy}"'] if policy != NONE.name else []
-    what += [f"a lifetime of {HOURS[lifetime]} for cache entries"] if lifetime != CLIENT else []
+    what += [LIFETIMES[lifetime]] if lifetime != CLIENT else []
     verb = "Try" if answer.sureness is Sureness.LITTLE else "Switch on"
     return Advice(
         f"{verb} {' and '.join(what)}.",
@@ -57,6 +66,7 @@ def advice(answer: Answer) -> Advice:
             WHAT_QUIET_IS if policy == "quiet" else "",
             _wrong_removals(chosen.figures),
             WHAT_A_LIFETIME_IS if lifetime != CLIENT else "",
+            WHAT_A_PLAN_IS if lifetime == PLAN else "",
             _beside(answer, chosen),
             _best_case(answer),
         ),
@@ -69,11 +79,10 @@ def _said(*sentences: str) -> tuple[str, ...]:
 
 def _lines(policy: str, lifetime: str) -> tuple[Lines, ...]:
     """What to put where."""
-    own = [f'preset = "{policy}"'] if policy != NONE.name else []
+    # without a preset that of the default would be in force: who asks a model and is never asked removes nothing
+    own = [f'preset = "{policy}"'] if policy != NONE.name else ['judge = "model"']
     if lifetime != CLIENT:
         own.append(f'lifetime = "{lifetime}"')
-    if not own:
-        return ()
     return (Lines("In the file that cg-proxy and cg-sweep take as --config:", "\n".join(["[sweep]", *own])),)
 
 
@@ -166,7 +175,7 @@ def _why_nothing(answer: Answer) -> str:
 
 def _named(own: Figures) -> str:
     parts = [own.policy] if own.policy != NONE.name else []
-    parts += [f"a lifetime of {HOURS[own.lifetime]}"] if own.lifetime != CLIENT else []
+    parts += [LIFETIMES[own.lifetime]] if own.lifetime != CLIENT else []
     return " with ".join(parts)
 
 

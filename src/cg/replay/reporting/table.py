@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
 from cg.replay.reporting.answer import is_best_case
-from cg.replay.reporting.figures import CLIENT, Figures, Key
+from cg.replay.reporting.figures import CLIENT, UNTOUCHED, Figures, Key
 from cg.replay.reporting.groups import Group, Groups
 from cg.replay.reporting.printable import plain
 from cg.replay.reporting.sentences import Advice
-from cg.replay.reporting.summary import UNTOUCHED, Summary
+from cg.replay.reporting.summary import Summary
 from cg.replay.reporting.words import count, counted, dollars, part, share
-from cg.replay.settings import Settings
+from cg.replay.settings import PLAN, Settings
 
 WIDTH = 100  # of a line, unless it may be wide
 LEAST_NAME = 24  # letters that are left of a name at least
@@ -26,7 +26,7 @@ WARNING = (
     "loses content for good, at requests whose cache still holds too: it is here to compare, and is no advice. What its "
     "absence does to the answers no bill shows."
 )
-LIFETIMES = {"5m": "5 min", "1h": "1 hour"}
+LIFETIMES = {"5m": "5 min", "1h": "1 hour", PLAN: "planned"}
 
 
 def label(key: Key) -> str:
