@@ -219,7 +219,8 @@ def _best_case(answer: Answer) -> str:
     best = answer.best_case
     if best is None or best.figures.change is None:
         return ""
+    change = share(best.figures.change, signed=True)
     return (
-        f"Best case: a judge that is always right would have changed the bill by {share(best.figures.change, signed=True)}. Nobody "
-        "has such a judge; a real one brings less."
+        f"Best case of asking a model: a judge that is always right would have changed the bill by {change}. Nobody has such a "
+        "judge; a real one brings less."
     )
