@@ -174,8 +174,15 @@ def test_a_month_is_thirty_days_at_the_pace_of_the_logs() -> None:
     found = answered_over(61, BILLS)
     assert found.days == pytest.approx(60.0)
     assert found.monthly(10.0) == pytest.approx(5.0)
+    none = found.none.usd
+    assert none is not None
+    pace = f"the bill is ${none:,.2f} in 60 days, ${none / 2:,.2f} a month at this pace."
+    for each in (found, answered_over(61, BILLS | {("quiet", "client"): 1.1e6})):
+        assert "a month at this pace" in " ".join(advice(each).sentences)
+    assert pace in " ".join(advice(found).sentences)
     for few in (answered_over(60, BILLS, days=None), answered_over(60, BILLS, days=0.01)):
         assert few.monthly(10.0) is None and "say nothing of a month" in "".join(advice(few).sentences)
+        assert "pace" not in "".join(advice(few).sentences)
 
 
 def test_the_range_a_month_is_that_of_the_dollars_saved() -> None:

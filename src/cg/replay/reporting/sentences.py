@@ -48,8 +48,9 @@ def advice(answer: Answer) -> Advice:
     """The answer in plain sentences."""
     chosen = answer.choice
     if chosen is None:
-        sentences = (_why_nothing(answer), _cold_requests(answer), _how_sure(answer), _cold_alone(answer))
-        return Advice("Nothing here is worth switching on.", (), _said(*sentences, _best_case(answer)))
+        why, cold, sure = _why_nothing(answer), _cold_requests(answer), _how_sure(answer)
+        said = _said(why, cold, sure, _pace(answer), _cold_alone(answer), _best_case(answer))
+        return Advice("Nothing here is worth switching on.", (), said)
     policy, lifetime = chosen.figures.policy, chosen.figures.lifetime
     what = [f'the preset "{policy}"'] if policy != NONE.name else []
     what += [LIFETIMES[lifetime]] if lifetime != CLIENT else []
@@ -63,6 +64,7 @@ def advice(answer: Answer) -> Advice:
             _parts(chosen.figures),
             _cold_requests(answer),
             _how_sure(answer),
+            _pace(answer),
             WHAT_QUIET_IS if policy == "quiet" else "",
             _wrong_removals(chosen.figures),
             WHAT_A_LIFETIME_IS if lifetime != CLIENT else "",
@@ -111,6 +113,14 @@ def _expectation(answer: Answer, chosen: Choice) -> str:
     return (
         f"Expect {dollars(low)} to {dollars(high)} a month if you go on as in these {_days(answer)} ({range_}): {how}."
     )
+
+
+def _pace(answer: Answer) -> str:
+    usd = answer.none.usd
+    month = None if usd is None else answer.monthly(usd)
+    if usd is None or month is None:
+        return ""
+    return f"With nothing switched on the bill is {dollars(usd)} in {_days(answer)}, {dollars(month)} a month at this pace."
 
 
 def _parts(own: Figures) -> str:

@@ -19,7 +19,7 @@ from cg.replay.reporting.words import counted, dollars, share
 from cg.replay.settings import Settings
 
 LISTED = 40  # sessions in the table, the dearest
-FIRST = 3  # sentences of the answer that stand open
+FIRST = 5  # sentences of the answer that stand open
 
 
 def page(
