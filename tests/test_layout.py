@@ -27,7 +27,7 @@ LAYERS = {
         "bounded_cache config counters values",
         "body effects prices",
         "economics history ledger",
-        "accounting",
+        "accounting planning",
         "judging store",
         "core storage",
         "driver storage/redis storage/sqlite store_memory",

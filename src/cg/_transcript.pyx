@@ -36,6 +36,8 @@ cdef extern from "transcript/scan.h" nogil:
     ctypedef struct Mark:
         int32_t section, message, block
         uint32_t ttl_s
+        Span ttl
+        uint32_t end
     ctypedef struct Piece:
         Token token
         int32_t message
@@ -309,11 +311,11 @@ cdef class Scan:
     cdef bytes _fingerprint(self, bytes head):
         """32 bytes that two bodies share if they ask the same: messages, tools, system, marks, all other members."""
         cdef Member *row = <Member *>self.scan.members.rows
+        cdef Mark *mark = <Mark *>self.scan.marks.rows
         cdef uint32_t i
         cdef list parts = [PyBytes_FromStringAndSize(<const char *>self.scan.chain, DIGEST), head]
-        if self.scan.marks.count:
-            parts.append(PyBytes_FromStringAndSize(<const char *>self.scan.marks.rows,
-                                                   self.scan.marks.count * <Py_ssize_t>sizeof(Mark)))
+        for i in range(self.scan.marks.count):  # its first four columns: where its bytes stand is not asked
+            parts.append(PyBytes_FromStringAndSize(<const char *>&mark[i], 4 * <Py_ssize_t>sizeof(uint32_t)))
         for i in range(self.scan.members.count):
             if token_text(self.s, &row[i].key) not in ("messages", "tools", "system"):
                 parts += [self.body[row[i].key.start:row[i].key.end], self.body[row[i].value.start:row[i].value.end]]
@@ -360,6 +362,12 @@ cdef class Scan:
         found = [(row[i].section, row[i].message, row[i].block, row[i].ttl_s) for i in range(self.scan.marks.count)]
         found.sort(key=lambda mark: mark[0])
         return tuple([(SECTIONS[section], message, block, ttl_s) for section, message, block, ttl_s in found])
+
+    def lifetimes(self):
+        """(start, end) of each mark's `ttl` (0, 0 without one), and the end of its object, in body order."""
+        cdef Mark *row = <Mark *>self.scan.marks.rows
+        cdef uint32_t i
+        return tuple([(row[i].ttl.start, row[i].ttl.end, row[i].end) for i in range(self.scan.marks.count)])
 
     def members(self):
         """(key, start of the key, start and end of the value) of each member of the body, in its order."""

@@ -172,6 +172,25 @@ def test_a_session_of_18_requests_is_the_same_and_costs_less(place: Place) -> No
     is_booked_whole(through)
 
 
+def test_marks_of_an_hour_carry_the_same_session_over_its_waits(place: Place) -> None:
+    """The client asks for five minutes: after each long wait an hour's entries are read, and nothing else differs."""
+    script = scripts.routes(scripts.reads(place.repo, gaps=(8, 14)))
+    an_hour = load(flags={"lifetime": "1h", "judge": "model"})  # nobody is asked: only lifetimes are written
+    without, through = unaided(place, script, prompt(place)), aided(place, script, prompt(place), an_hour)
+    same(without, through)
+    assert through.statuses == [200] * 18 == without.statuses
+    usages = [[usage_of(request["usage"]) for request in seen.requests] for seen in (without, through)]
+    for five_minutes, hour in zip(*usages, strict=True):
+        assert five_minutes is not None and hour is not None
+        prompts = [u.fresh + u.read + u.write_5m + u.write_1h for u in (five_minutes, hour)]
+        assert prompts[0] == prompts[1] and hour.write_5m == five_minutes.write_1h == 0
+    lost, kept = ([n for n, u in enumerate(seen) if n and u is not None and not u.read] for seen in usages)
+    assert lost == [8, 14] and kept == []
+    assert through.usd < without.usd
+    assert through.stats["lifetime"]["events"]["sweep_lifetime_written"] == 18
+    is_booked_whole(through)
+
+
 def test_with_the_default_policy_the_model_is_asked_in_the_gap(place: Place) -> None:
     """The ask reads the cache and writes nothing; what it calls spent goes at the next cold request."""
     turns = scripts.reads(place.repo)

@@ -47,7 +47,7 @@ def sent_body(line: History) -> bytes:
     if line.spare is not None:
         messages[line.spare[0]] = line.spare[1]
     tools = line._tools()
-    return body(dataclasses.replace(line.frame, tools=tools), messages, ttl_s=line.ttl_s)
+    return body(dataclasses.replace(line.frame, tools=tools), messages, ttl_s=line.written_s)
 
 
 class Bodies:

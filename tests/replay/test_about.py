@@ -102,14 +102,28 @@ def test_another_lifetime_costs_what_a_run_at_it_costs() -> None:
         assert result.lifetimes[name] == {policy: there[policy] for policy in ("none", "quiet", "cold")}
 
 
+def test_a_plan_is_what_the_sweep_does_when_it_plans() -> None:
+    """Under each policy, and with none at all: then nothing is removed, and what the lifetimes saved is all there is."""
+    result = rows(lifetimes=("plan",), ttl_s=300)
+    planned = rows(lifetime="plan", ttl_s=300)
+    assert result.lifetimes["plan"]["quiet"] == planned.rows["quiet"] != result.rows["quiet"]
+    alone = result.lifetimes["plan"]["none"]
+    split = alone.split(result.rows["none"])
+    assert alone.removals == 0 and split.lifetime.units != 0
+    assert split.removal.units == pytest.approx(0.0, abs=1e-6)
+    assert split.lifetime.units == pytest.approx(result.rows["none"].total.units - alone.total.units)
+
+
 @pytest.mark.parametrize("ttl_s", [300, 3600])
 def test_a_saving_is_removal_entries_kept_alive_and_lifetime_less_what_was_spent_on_it(ttl_s: int) -> None:
     """The parts make up the whole, in units and in dollars; doing nothing saves nothing and keeps nothing alive."""
-    result = rows(lifetimes=("5m", "1h"), ttl_s=ttl_s)
+    result = rows(lifetimes=("5m", "1h", "plan"), ttl_s=ttl_s)
     none = result.rows["none"]
     assert none.alive.units == none.alive.usd == 0
     cases = [(row, None) for row in result.rows.values()]
-    cases += [(row, there["none"]) for there in result.lifetimes.values() for row in there.values()]
+    constants = [there for name, there in result.lifetimes.items() if name != "plan"]
+    cases += [(row, there["none"]) for there in constants for row in there.values()]
+    cases += [(row, None) for row in result.lifetimes["plan"].values()]
     for row, untouched in cases:
         shown = row.to_dict(none, untouched)
         for unit in ("usd", "units"):

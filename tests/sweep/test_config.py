@@ -19,6 +19,7 @@ SHARED = {
     "payload_ttl_h": 168,
     "store_max_mb": 2048,
     "spare_breakpoint": True,
+    "lifetime": "client",
     "quiet_requests": 40,
     "run_log_requests": 10,
     "protected_tools": (),

@@ -90,6 +90,21 @@ MOVED_BY: dict[str, list[str]] = {
     "tests/sweep/core/test_failed_turns.py::test_u22_u23_a_refused_drop_leaves_no_record_and_no_saving": [
         "reasons refused",
     ],
+    "tests/sweep/core/test_lifetimes.py::test_a_habit_near_the_price_leaves_the_clients_own": [
+        "declines sweep_lifetime_unsure",
+    ],
+    "tests/sweep/core/test_lifetimes.py::test_a_provider_that_refuses_the_lifetimes_is_not_asked_again_in_that_thread": [
+        "declines sweep_lifetime_left",
+        "events sweep_lifetime_refused",
+    ],
+    "tests/sweep/core/test_lifetimes.py::test_the_lifetime_is_kept_while_the_prefix_holds_and_phases_go_by_it": [
+        "events sweep_lifetime_cost_units",
+        "events sweep_lifetime_gained_units",
+        "events sweep_lifetime_written",
+    ],
+    "tests/sweep/core/test_lifetimes.py::test_what_a_choice_may_lose_is_covered_by_what_was_paid": [
+        "declines sweep_lifetime_not_covered",
+    ],
     "tests/sweep/core/test_pending.py::test_a_rule_removes_nothing_that_no_request_has_carried": [
         "declines recency_newest_kept",
     ],

@@ -150,6 +150,7 @@ CASES: dict[str, tuple[Scenario, Config, Any, Any]] = {
     "payload_ttl_h": (stored, Config(), 1.0, 168.0),
     "store_max_mb": (stored, Config(), 1, 2048),
     "spare_breakpoint": (cold, Config(), True, False),
+    "lifetime": (cold, Config(), "client", "1h"),
     "evidence": (question, paid(), True, False),
     "head_line": (question, paid(), False, True),
     "protected_tools": (cold, Config(), (), ("Read",)),

@@ -106,6 +106,7 @@ def test_a_report_is_what_the_pipe_writes() -> None:
     tally = SimpleNamespace(
         events=Counter({Event.DROPPED: 1, Event.OFFERED: 0}),
         declines=Counter({Decline.KEPT: 2, Decline.UNPARSEABLE: 0}),
+        gaps=Counter(),
     )
     leg = AskLeg("prefix_ask", Usage(read=9), 3.0)
     asked = SimpleNamespace(legs=(leg,), offered=12, judged_spent=1)

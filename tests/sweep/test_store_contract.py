@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from state_server import StateServer, needs_server, state_server
 
 from cg.sweep import store as contract
+from cg.sweep.accounting.tally import Tally
 from cg.sweep.counters import Decline, Event
 from cg.sweep.ledger import AskLeg, Reason, Savings, TurnReport, ask_row
 from cg.sweep.prices import Price
@@ -514,6 +516,7 @@ def test_reasons_sum_to_the_turns(store: Store) -> None:
         declines={Decline.KEPT: 3},
         sizes={"le_180": 4, "more": 0},
         savings=Savings(10, 20, 5),
+        gaps={"from_300": 2},
     )
     for _ in range(3):
         store.count("t", turn)
@@ -524,8 +527,21 @@ def test_reasons_sum_to_the_turns(store: Store) -> None:
         "declines": {"sweep_kept": 9},
         "sizes": {"le_180": 12},
         "savings": {"unique_bytes": 30, "repeat_bytes": 60, "charged_bytes": 15, "unpriced_turns": 3},
+        "gaps": {"from_300": 6},
     }
     assert sum(store.totals()["reasons"].values()) == 4
+
+
+def test_who_is_known_by_counts_alone_is_kept_from_the_last_empty_put_on(store: Store) -> None:
+    """A put without originals dates a name, as a request dates a thread: what is counted of it ages from there."""
+    age = LIMITS.thread_ttl_s
+    store.count("user", Tally(gaps=Counter(from_300=1)))
+    store.put("user", (), 1000.0)
+    store.put("user", (), 1000.0 + age / 2)
+    store.sweep_ages(1000.0 + 1.4 * age)
+    assert store.totals("user")["gaps"] == {"from_300": 1}
+    store.sweep_ages(1000.0 + 1.6 * age)
+    assert store.totals("user")["gaps"] == {}
 
 
 # -- many at once ------------------------------------------------------------------------------------------------------

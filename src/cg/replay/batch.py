@@ -12,15 +12,17 @@ from pathlib import Path
 
 from cg.errors import CgError
 from cg.replay.about import About, about
-from cg.replay.policies import NONE, Policy
+from cg.replay.policies import LIFETIMES, NONE, Policy
 from cg.replay.reading import Recording, record
+from cg.replay.recordings.recording import Before
 from cg.replay.row import Row
 from cg.replay.run import run
 from cg.replay.sessions import Damaged, Session, unexpected
-from cg.replay.settings import TTLS, Settings
+from cg.replay.settings import PLAN, TTLS, Settings
 from cg.replay.trace import Trace, Tracer
 
 AHEAD = 4  # sessions handed to an executor for each that is awaited: results come in order, and memory stays flat
+PLANNED = Policy(f"lifetime-{PLAN}", LIFETIMES[f"lifetime-{PLAN}"])
 SWITCHED_ON = (NONE.name, "quiet", "cold")  # policies that need no judge and bring all back: what advice may name
 
 
@@ -101,9 +103,14 @@ def _at_lifetime(
 ) -> dict[str, Row]:
     """What doing nothing, and each policy that could be switched on, costs at another lifetime than the client's."""
     wanted = [policy for policy in policies if policy.name in SWITCHED_ON]
+    if name == PLAN:
+        planned = replace(settings, lifetime=PLAN)
+        return {each.name: run(recording, PLANNED if each == NONE else each, planned) for each in wanted}
     if TTLS[name] == settings.ttl_of(recording.ttl_s):
         return {policy.name: rows[policy.name] for policy in wanted}
-    there = replace(settings, ttl_s=TTLS[name])
+    there = replace(
+        settings, ttl_s=TTLS[name]
+    )  # what the sweep does when it writes this lifetime from the first body on
     return {policy.name: run(recording, policy, there) for policy in wanted}
 
 
@@ -120,6 +127,7 @@ def replay(
     `executor` is any `concurrent.futures.Executor`; `jobs` is how many it works on at a time. What could not be read is
     a result with an error, and so is what an executor lost.
     """
+    sessions = taught(sessions)
     if executor is None:
         for session in sessions:
             yield replay_session(session, policies, settings)
@@ -151,6 +159,18 @@ def workers(jobs: int) -> Iterator[Executor | None]:
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
+
+
+def taught(sessions: Iterable[Session | Damaged]) -> Iterator[Session | Damaged]:
+    """The sessions, each with what a store would have learnt by then of the same user."""
+    known: dict[str, Before] = {}
+    for session in sessions:
+        if isinstance(session, Damaged):
+            yield session
+            continue
+        before = known.get(session.user, Before())
+        yield replace(session, before=before)
+        known[session.user] = Before(before.gaps.plus(session.gaps), before.billed + session.billed)
 
 
 def _submitted(

@@ -46,8 +46,8 @@ def _policy_arguments(replay: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="none, quiet, cold, paid, classic, mask-all-but-k, drop-all; repeat for several (default: the first four);"
-        " paid/index names a judge",
+        help="none, quiet, cold, paid, classic, mask-all-but-k, drop-all, lifetime-5m, lifetime-1h, lifetime-plan; repeat"
+        " for several (default: the first four); paid/index names a judge",
     )
     add(
         "--judge",
@@ -60,6 +60,12 @@ def _policy_arguments(replay: argparse.ArgumentParser) -> None:
     add("--replies", type=Path, metavar="DIR", help="recorded replies for the judge replies: DIR/SESSION/001.txt ...")
     add("--verdict-tokens", type=int, default=None, metavar="N", help="output tokens that a verdict costs (60)")
     add("--ttl", choices=("auto", "5m", "1h"), default="auto", help="cache lifetime (auto: as recorded, else 5m)")
+    add(
+        "--lifetime",
+        choices=("client", "5m", "1h", "plan"),
+        default="client",
+        help="lifetime of the client's marks under every policy but none, the masks and drop-all (client: as they are)",
+    )
     add("--prices", type=Path, metavar="FILE", help="TOML of prices by model, over the published ones")
     add("--fixed-tokens", type=int, metavar="N", help="size of tools and system prompt, where logs say none")
 

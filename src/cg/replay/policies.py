@@ -4,12 +4,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from cg.errors import CgError
-from cg.sweep.config import Config, load
+from cg.sweep.config import Config, Lifetime, load
 
 ASKING = ("paid", "classic")
-NAMES = ("none", "quiet", "cold", "paid", "classic", "mask-all-but-k", "drop-all")
+# Another lifetime of the client's marks and nothing else: no judge is there, so that nothing is removed.
+LIFETIMES = {
+    f"lifetime-{value}": Config(judge="model", lifetime=value) for value in get_args(Lifetime) if value != "client"
+}
+NAMES = ("none", "quiet", "cold", "paid", "classic", "mask-all-but-k", "drop-all", *LIFETIMES)
 DEFAULT = ("none", "quiet", "cold", "paid")
 JUDGES = "recency, index, oracle, oracle:SPENT/LIVE (shares dropped, percent), replies"
 KEEP = 10  # newest outputs that a mask or recency keeps
@@ -83,6 +88,8 @@ def _policy(base: str, judge: str, keep: int, replies: Path | None) -> Policy:
         return NONE
     if base in ("quiet", "cold"):
         return Policy(base, load(preset=base))
+    if base in LIFETIMES:
+        return Policy(base, LIFETIMES[base])
     if base == "mask-all-but-k":
         return Policy(base, mask=Mask(keep))
     if base == "drop-all":

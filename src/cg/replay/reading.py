@@ -1,11 +1,12 @@
 """One session as every policy sees it: read once, with what its messages carry and what hindsight says of its outputs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cg.errors import CgError
 from cg.replay.prompt import Part, parts_of
 from cg.replay.recordings.hindsight import Hindsight, look_back
+from cg.replay.recordings.recording import Before
 from cg.replay.sessions import Session, Step
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, Unreadable, read
 from cg.sweep.core.unchanged_notice import Read, is_notice, read_of
@@ -68,6 +69,7 @@ class Recording:
     first: Step
     turns: tuple[Turn, ...]
     hindsight: Hindsight
+    before: Before = field(default_factory=Before)
 
 
 def record(session: Session) -> Recording:
@@ -77,7 +79,10 @@ def record(session: Session) -> Recording:
         raise CgError(f"{session.name}: holds no request")
     known: dict[bytes, Message] = {}  # a history that opens anew repeats messages
     turns = tuple(_turn(step, known) for step in steps)
-    return Recording(session.name, session.client, session.ttl_s, session.timed, steps[0], turns, look_back(steps))
+    hindsight = look_back(steps)
+    return Recording(
+        session.name, session.client, session.ttl_s, session.timed, steps[0], turns, hindsight, session.before
+    )
 
 
 def _turn(step: Step, known: dict[bytes, Message]) -> Turn:

@@ -69,7 +69,7 @@ class Split:
 
     removal: Saved  # outputs that requests no longer carry, less what declaring a tool and markers cost
     alive: Saved  # entries that pings and asks kept
-    lifetime: Saved  # another lifetime than the client's, as it would have paid without any removal
+    lifetime: Saved  # another lifetime than the client's: as asked for without any removal, or as the sweep wrote it
 
 
 @dataclass(slots=True)
@@ -92,6 +92,7 @@ class Row:
     prefix_breaks: int = 0
     cold_requests: int = 0  # requests after a wait as long as the lifetime, by the recording's clock
     cold_excess: float = 0.0  # units: what such requests wrote again, above what reading it would have cost
+    lifetime: Saved = field(default_factory=Saved)  # by lifetimes that the sweep wrote in place of the client's own
     alive: Saved = field(default_factory=Saved)  # by reads that without a renewal would have been writes
 
     @property
@@ -108,15 +109,18 @@ class Row:
             self.bills[kind].include(other.bills[kind])
         self.after_end.include(other.after_end)
         for each in fields(self):
-            if each.name not in ("bills", "after_end", "alive"):
+            if each.name not in ("bills", "after_end", "alive", "lifetime"):
                 setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         self.alive.include(other.alive.units, other.alive.usd)
+        self.lifetime.include(other.lifetime.units, other.lifetime.usd)
 
     def split(self, none: "Row", untouched: "Row | None" = None) -> Split:
         """The saving against `none`, by where it comes from; `untouched` is doing nothing at this row's own lifetime."""
         base, plain, own = none.total, (untouched or none).total, self.bills["request"]
         lifetime = Saved(base.units - plain.units, less(base.usd, plain.usd))
+        lifetime.include(self.lifetime.units, self.lifetime.usd)
         gross = Saved(plain.units - own.units, less(plain.usd, own.usd))
+        gross = gross.beside(self.lifetime.units, self.lifetime.usd)
         return Split(gross.beside(self.alive.units, self.alive.usd), self.alive, lifetime)
 
     def to_dict(self, none: "Row | None", untouched: "Row | None" = None) -> dict[str, Any]:

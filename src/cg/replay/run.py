@@ -4,6 +4,7 @@ Cost per request does not grow with the session: the line, the prompt and the ca
 runs in full only where it could do something (`cg.replay.simulation.sweep_actor`).
 """
 
+import dataclasses
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from math import inf
@@ -62,6 +63,7 @@ class Run:
         self._frames = frames(recording.turns, self._ratio) if fixed is None else {first.index: fixed}
         frame = frame_for(recording.first, tokens=self._frames[first.index], bytes_per_token=self._ratio)
         self.line = History(frame, settings.ttl_of(recording.ttl_s), self._ratio)
+        self._as_asked: CacheModel | None = None  # what the provider would hold at the client's own lifetime
         self.outcomes = Outcomes(recording.hindsight)
         self.account = Account(CacheModel(min_tokens=settings.min_cache_tokens), settings.prices, Row())
         self._actor = self._make_actor(policy, settings)
@@ -74,14 +76,20 @@ class Run:
             return Masked(self.line, policy.mask, self.account.row, self.outcomes, self._ratio)
         if policy.config is None:
             return Untouched(self.line)
+        config = policy.config
+        if config.lifetime == "client":
+            config = dataclasses.replace(config, lifetime=settings.lifetime)
+        if config.lifetime != "client":
+            self._as_asked = CacheModel(min_tokens=settings.min_cache_tokens)
         swept = self._swept(
             self.line,
-            policy.config,
+            config,
             self.account,
             self.outcomes,
             prices=settings.prices,
             bytes_per_token=self._ratio,
             every_turn=settings.every_turn,
+            before=self._recording.before,
         )
         swept.asker = self._make_asker(policy, settings, swept)
         return swept
@@ -124,7 +132,7 @@ class Run:
     def _step(self, turn: Turn) -> None:
         self._actor.gap(turn.at, turn.index)
         n_old = 0 if turn.opens else len(self.line.messages)
-        self._rides = not turn.opens
+        self._rides, held_s = not turn.opens, self.line.written_s
         if turn.index in self._frames and turn.index != self._recording.turns[0].index:
             self.line.next_frame = frame_of(turn.model, self._frames[turn.index], self._ratio)
         self._actor.turn(turn)
@@ -134,12 +142,16 @@ class Run:
         output = max(turn.usage.output if turn.usage else 0, round(turn.reply_bytes / self._ratio))
         usage = self.account.call("request", line.model, line.prompt, line.breakpoints(), turn.at, output)
         self._actor.bill(usage)
-        is_cold = bool(n_old) and self._last_at is not None and turn.at - self._last_at >= line.ttl_s
+        if self._as_asked is not None:
+            asked = self._as_asked.request(line.prompt, line.client_breakpoints(), turn.at)
+            saved = self.account.difference(asked, usage, line.model, turn.at)
+            row.lifetime.include(*saved)
+        is_cold = bool(n_old) and self._last_at is not None and turn.at - self._last_at >= held_s
         if is_cold:
             again = max(0, line.prompt.tokens_to(line.prompt.last_block(n_old - 1)) - usage.read)
             row.cold_requests += 1
-            row.cold_excess += again * (RELATIVE.write(line.ttl_s) - RELATIVE.read)
-            saved = self.account.worth_of_reading(usage.read, line.ttl_s, line.model, turn.at, line.prompt.tokens)
+            row.cold_excess += again * (RELATIVE.write(line.written_s) - RELATIVE.read)
+            saved = self.account.worth_of_reading(usage.read, held_s, line.model, turn.at, line.prompt.tokens)
             row.alive.include(*saved)
         self._last_at, self._n_sent = turn.at, len(line.messages)
         expanded = self._expand(turn)

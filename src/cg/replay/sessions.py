@@ -1,6 +1,7 @@
 """The door to recorded sessions: finds their files, tells the formats apart, and names what cannot be read."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,8 @@ from cg.errors import CgError
 from cg.replay.recordings import agent_sessions, claude_logs
 from cg.replay.recordings.log_files import head
 from cg.replay.recordings.recording import Damaged, Session, Step, Tally, Unusable
+from cg.sweep.economics import units_of
+from cg.sweep.planning.gaps import CONVERSATIONS, Gaps, bin_of
 
 __all__ = ["Damaged", "Session", "Step", "find", "open_all", "open_sessions"]
 
@@ -183,9 +186,15 @@ def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> tuple[Ses
         passing = agent_sessions.steps(path, tally)
     else:
         passing = claude_logs.steps(path, tally, read.thread)
+    counts: Counter[str] = Counter({CONVERSATIONS: 1})
+    before, billed = None, 0.0
     try:
-        for _ in passing:
-            pass
+        for step in passing:
+            length = bin_of(step.at - before) if before is not None and not step.opens else None
+            if length is not None:
+                counts[length] += 1
+            before = step.at
+            billed += units_of(step.usage) if step.usage is not None else 0.0
     except (ValueError, RecursionError):
         raise Unusable("holds a number or a depth that cannot be written again") from None
     if not tally.requests:
@@ -193,7 +202,8 @@ def _session(name: str, path: Path, read: AgentSteps | ClaudeSteps) -> tuple[Ses
             "" if isinstance(read, AgentSteps) else ": no line of an answer has a uuid, its parentUuid and a message"
         )
         raise Unusable(f"a session without a request{needs}")
-    return Session(name, path, tally.client, tally.ttl_s, tally.timed, tally.requests, read), tally
+    found = Session(name, path, tally.client, tally.ttl_s, tally.timed, tally.requests, read)
+    return replace(found, user=tally.user, gaps=Gaps.of(counts), billed=billed), tally
 
 
 def _guarded(path: Path, steps: Iterator[Step]) -> Iterator[Step]:

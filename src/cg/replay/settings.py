@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from cg.sweep.config import Lifetime
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.prices import ONE_HOUR_S, PriceTable
 
 FIVE_MINUTES_S = 300
 TTLS = {"auto": None, "5m": FIVE_MINUTES_S, "1h": ONE_HOUR_S}
+PLAN: Lifetime = "plan"  # the sweep chooses between the two, whenever the prefix is lost anyway
 VERDICT_TOKENS = 60  # a label, a letter and a short quote: what the question asks for, with room
 
 
@@ -14,6 +16,7 @@ VERDICT_TOKENS = 60  # a label, a letter and a short quote: what the question as
 class Settings:
     """The assumptions of one replay."""
 
+    lifetime: Lifetime = "client"  # `lifetime` of the sweep, for policies that do not set their own
     ttl_s: int | None = None  # None: as recorded, five minutes where no write is recorded
     bytes_per_token: float = START_BYTES_PER_TOKEN
     min_cache_tokens: int = 1024
@@ -22,7 +25,9 @@ class Settings:
     prices: PriceTable = field(default_factory=PriceTable.default)
     every_turn: bool = False  # run the sweep at every request, also where it could do nothing
     with_trace: bool = False  # keep each turn's figures, for plots
-    lifetimes: tuple[str, ...] = ()  # of TTLS: what policies that could be switched on would cost at each of these too
+    lifetimes: tuple[
+        str, ...
+    ] = ()  # of TTLS, or PLAN: what policies that could be switched on would cost at each of these too
     since: float | None = None  # seconds since the epoch: sessions that began earlier are left out, undated ones too
     until: float | None = None  # those that began at this moment or later
 

@@ -32,6 +32,7 @@ from cg.sweep.drivers import Sweep
 from cg.sweep.history.branches import Continuation, place
 from cg.sweep.judging.recorded_asker import RecordedAsker
 from cg.sweep.open_store import open_store
+from cg.sweep.planning.gaps import Client
 from cg.sweep.prices import PriceTable
 from cg.sweep.storage.redis.address import is_address
 from cg.sweep.values import moment
@@ -175,6 +176,10 @@ def _load_config(arguments: argparse.Namespace) -> Config:
     return configuration.load(text, os.environ, {}, arguments.preset)
 
 
+# Who pipes requests with one state is one user: what is learnt of their waits has this name, which no session's has.
+USER = hashlib.sha256(b"user").hexdigest()
+
+
 def session_thread(session: str) -> str:
     """The thread of a session that was named on the command line."""
     return hashlib.sha256(b"session\0" + session.encode("utf-8", "surrogatepass")).hexdigest()
@@ -191,7 +196,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with open_store(arguments.state, config) as store:
         sweep = Sweep(config, store)
         settled = settle_gap(sweep, body, thread, now, asker)
-        swept = sweep.process(body, thread, now, asker=asker, settled=settled)
+        swept = sweep.process(body, thread, now, asker=asker, settled=settled, client=Client(USER))
     if arguments.report:
         arguments.report.write_text(json.dumps(swept.report.to_dict()) + "\n", "utf-8")
     sys.stdout.buffer.write(swept.body)

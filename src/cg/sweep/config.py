@@ -13,6 +13,8 @@ DEFAULT_PRESET = "quiet"  # makes no call of its own
 ENVIRONMENT_PREFIX = "CG_SWEEP_"
 NOT_KEYS = frozenset({"PRESET", "CONFIG", "STATE"})  # variables of the same prefix that other parts read
 
+Lifetime = Literal["client", "5m", "1h", "plan"]
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -39,6 +41,7 @@ class Config:
     payload_ttl_h: float = 168.0
     store_max_mb: int = 2048
     spare_breakpoint: bool = True
+    lifetime: Lifetime = "client"
     evidence: bool = True
     head_line: bool = False
     protected_tools: tuple[str, ...] = ()
@@ -90,6 +93,7 @@ KEYS: tuple[Key, ...] = (
     Key("payload_ttl_h", "how long an original is kept after its last use", "hours", 1, 8760, is_whole=False),
     Key("store_max_mb", "most that originals may take on disk", "MB", 1, 1_048_576),
     Key("spare_breakpoint", "a free cache breakpoint is set before the first removed output"),
+    Key("lifetime", "which lifetime the client's cache marks get", choices=("client", "5m", "1h", "plan")),
     Key("evidence", "the ask shows the index's counters of each output"),
     Key("head_line", "the ask shows the first line of each output"),
     Key("protected_tools", "tools whose outputs are never removed", is_list=True),

@@ -31,6 +31,10 @@ class Event(StrEnum):
     PING_UNITS = "sweep_ping_units"  # price of pings; a unit is one fresh input token
     PING_GAINED_UNITS = "sweep_ping_gained_units"  # what requests would have cost more had no ping kept their prefix
     BILLED_UNITS = "sweep_billed_units"  # price of requests, by the provider's usage
+    LIFETIME_WRITTEN = "sweep_lifetime_written"  # requests whose marks got a lifetime that is not their client's
+    LIFETIME_GAINED_UNITS = "sweep_lifetime_gained_units"  # what requests would have cost more at their client's
+    LIFETIME_COST_UNITS = "sweep_lifetime_cost_units"  # what requests have cost more than at their client's
+    LIFETIME_REFUSED = "sweep_lifetime_refused"  # bodies that the API took with their client's own marks alone
     WAITED = "sweep_waited"  # waits that reached a five-minute lifetime less the window
     WAITED_RENEWABLE = "sweep_waited_renewable"  # of them: ended past the lifetime, and within one renewed in time
 
@@ -76,6 +80,9 @@ class Decline(StrEnum):
     STORE_REFUSED = "sweep_store_refused"  # the original could not be kept safely, so the output stays
     ASK_NOT_REPAID = "econ_ask_not_repaid"  # asks that would cost more than they are expected to bring
     PING_NOT_REPAID = "econ_ping_not_repaid"  # pings not worth their price, or not covered
+    LIFETIME_LEFT = "sweep_lifetime_left"  # requests whose marks stay as they are: not all known here, or refused once
+    LIFETIME_UNSURE = "sweep_lifetime_unsure"  # lost prefixes whose user's waits are not known well enough
+    LIFETIME_NOT_COVERED = "sweep_lifetime_not_covered"  # lost prefixes at which the cheaper lifetime risks too much
     PREFIX_REWRITE_NOT_REPAID = "prefix_rewrite_not_repaid"  # turns whose drops wait: the rewrite costs more
     DROP_UNAFFORDABLE_PRUNED = "drop_unaffordable_pruned"  # drops that wait while others go
     NEWEST_KEPT = "recency_newest_kept"  # outputs that stay as the newest `keep_newest`

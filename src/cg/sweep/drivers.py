@@ -11,6 +11,7 @@ from cg.sweep.core.policy import RequestPlan, untouched
 from cg.sweep.driver.between_requests import REFUSED, BetweenRequests
 from cg.sweep.effects import Asker
 from cg.sweep.ledger import Reason, TurnReport, legs_usd
+from cg.sweep.planning.gaps import NOBODY, Client
 from cg.sweep.store import StoreError
 from cg.sweep.values import Thread, moment
 
@@ -30,6 +31,7 @@ class Sweep(BetweenRequests):
         settled: Settled | Gap | None = None,
         is_wanted: Callable[[], bool] = always,
         leave: Callable[[Swept], object] = ignored,
+        client: Client = NOBODY,
     ) -> Swept:
         """The body to send in place of `body`, which may have been read already. Never raises for content: on a fault
         of ours the last frozen form leaves if it is known, else the client's bytes. `settled` is how the gap before it
@@ -47,9 +49,11 @@ class Sweep(BetweenRequests):
             if REFUSED in state.expanded:
                 return self.passed(transcript.body, thread, Reason.BYPASSED)
             sent, switch = self._sent(thread, state, transcript, now), self._store.switch()
-            steps = self.core.turn(transcript, state, now, sent=sent, switch=switch)
+            steps = self.core.turn(transcript, state, now, sent=sent, switch=switch, client=client)
             turn = self._drive(steps, thread, now, asker, is_wanted)
-            return self._finish(thread, turn, now, settled, is_wanted, leave)
+            swept = self._finish(thread, turn, now, settled, is_wanted, leave)
+            self.learn(client, swept.report.gaps, swept.report.events, now)
+            return swept
         except Exception as error:
             return self._fail_open(transcript, thread, error)
 

@@ -38,6 +38,13 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Recall:
+    """Look up what is learnt of this thread's waits and of a user's; told: the Habits."""
+
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Send a body to the request's own model; told: an Answer or a Failure."""
 
@@ -79,5 +86,5 @@ class AsyncAsker(Protocol):
         ...
 
 
-Effect = Put | Freeze | Declare | Fetch | Ask
+Effect = Put | Freeze | Declare | Fetch | Recall | Ask
 Steps = Generator[Effect, Any, T]

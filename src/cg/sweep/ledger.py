@@ -186,6 +186,9 @@ class Counts(Protocol):
     @property
     def declines(self) -> Mapping[Decline, int]: ...
 
+    @property
+    def gaps(self) -> Mapping[str, int]: ...
+
 
 class Legs(Protocol):
     """What a report needs of an adjudication: its legs, and how many candidates it judged."""
@@ -213,6 +216,10 @@ class TurnReport:
     declines: Mapping[Decline, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)  # histogram of all tool outputs, before any filter
     savings: "Savings | None" = None
+    gaps: Mapping[str, int] = field(
+        default_factory=dict
+    )  # the wait before it by its length, or that it begins a conversation
+    lifetime: Mapping[str, Any] | None = None  # how long its marks ask for, where that is decided here
 
     @classmethod
     def of(
@@ -237,6 +244,7 @@ class TurnReport:
             ask=_ask(asked) if asked is not None else None,
             events={name: n for name, n in tally.events.items() if n} if tally else {},
             declines={name: n for name, n in tally.declines.items() if n} if tally else {},
+            gaps=dict(tally.gaps) if tally else {},
             sizes=dict(sizes or {}),
             savings=savings,
         )
@@ -269,6 +277,8 @@ class TurnReport:
             "events": {str(name): n for name, n in sorted(self.events.items())},
             "declines": {str(name): n for name, n in sorted(self.declines.items())},
         }
+        if self.lifetime is not None:
+            report["lifetime"] = dict(self.lifetime)
         if self.sizes:
             report["sizes"] = dict(self.sizes)
         if self.savings is not None:

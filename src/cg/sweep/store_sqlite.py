@@ -260,12 +260,11 @@ class SqliteStore:
 
     def totals(self, thread: str | None = None) -> Mapping[str, Mapping[str, float]]:
         totals: dict[str, dict[str, float]] = {family: {} for family in FAMILIES}
+        # One thread's are found by its name; "any, or this one" would read those of all.
+        where, values = ("", ()) if thread is None else (" WHERE thread = ?", (thread,))
+        query = f"SELECT family, name, sum(amount) FROM total{where} GROUP BY family, name ORDER BY family, name"
         with self._file.reading() as db:
-            for family, name, amount in db.execute(
-                "SELECT family, name, sum(amount) FROM total WHERE ? IS NULL OR thread = ?"
-                " GROUP BY family, name ORDER BY family, name",
-                (thread, thread),
-            ):
+            for family, name, amount in db.execute(query, values):
                 totals.setdefault(family, {})[name] = amount
         return totals
 

@@ -88,6 +88,12 @@ def test_a_store_that_cannot_be_read_leaves_the_other_figures() -> None:
     assert "secret" not in json.dumps(found)
 
 
+def test_waits_are_left_out_of_a_states_totals() -> None:
+    """A store has each twice, for its conversation and for its user: a sum of them says nothing."""
+    totals = {"events": {"sweep_dropped": 2.0}, "gaps": {"from_300": 4.0}}
+    assert stats(busy(), store_totals=lambda: totals).collect()["lifetime"] == {"events": {"sweep_dropped": 2.0}}
+
+
 def test_what_the_store_holds_is_a_gauge_each() -> None:
     """Read at the scrape."""
     gauges = stats(busy(), store_status=lambda: {"payloads": 7}).gauges()

@@ -7,7 +7,6 @@ error comes back as it is, and a body of ours that the upstream refuses is follo
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 
 from cg.gateway.events import (
@@ -82,7 +81,7 @@ class SweepHandler:
     async def handle(self, inbound: Inbound) -> Outbound:
         """The answer to a Messages request. Raises an UpstreamError if there is none."""
         turn = await self._turns.prepare(inbound, self.timers.gap, self._asker(inbound))
-        headers = acceptable(outgoing(inbound.headers))
+        headers = acceptable(outgoing(turn.headers))
         # Once the request is on its way and this task waits for its reply: nobody waits for figures.
         asyncio.get_running_loop().call_soon(self._count_turn, turn)
         turn, reply = await self._send(turn, headers)
@@ -95,7 +94,7 @@ class SweepHandler:
     async def count_tokens(self, inbound: Inbound) -> Outbound:
         """The answer to a question for the size of a body: of the one that would be sent in its place."""
         turn = await self._turns.prepare_count(inbound)
-        _, reply = await self._send(turn, outgoing(inbound.headers), is_counted=True)
+        _, reply = await self._send(turn, outgoing(turn.headers), is_counted=True)
         return Outbound(reply.status, incoming(reply.headers), reply.stream(), reply.close)
 
     async def settle(self) -> None:
@@ -152,30 +151,37 @@ class SweepHandler:
             return turn, reply
         refused = reply.status
         await reply.close()
+        headers = outgoing(inbound.headers) if is_counted else acceptable(outgoing(inbound.headers))
         reply = await self._upstream.send(inbound.method, inbound.target, headers, inbound.body, inbound.call)
         self._events.tell(UpstreamReplied(reply.status))
         self._events.tell(OriginalResent(refused))
         if reply.status < 400 and not is_counted:
             await self._revoked(turn)
-        original = replace(turn.swept, body=inbound.body, carries=(), declares=False)
-        return replace(turn, swept=original), reply
+        return turn.original(), reply
 
     async def _revoked(self, turn: PreparedRequest) -> None:
-        """What the refused body carried ends for good; a thread that is refused for our tool alone is left alone."""
+        """What the refused body carried ends for good; a thread that is refused for our tool alone is left alone. One
+        with other lifetimes than its client's is refused for these first: removals go on, and end if that was not it."""
         carries, branch = turn.swept.carries, turn.swept.branch
-        if not carries:
-            self._turns.bypass(turn.thread)
         sent = None if branch is None else (branch, turn.inbound.body)
+        is_lifetime = sent is not None and turn.swept.written_s is not None
+        if not carries and not is_lifetime:
+            self._turns.bypass(turn.thread)
         try:
-            await self._turns.run(lambda: self._revoke(turn.thread, carries, turn.now, sent))
+            await self._turns.run(lambda: self._revoke(turn.thread, carries, turn.now, sent, is_lifetime=is_lifetime))
         except Exception as error:
             log.error("removals were not revoked: %s", type(error).__name__)
             self._events.tell(Fault.STORE)
             self._turns.bypass(turn.thread)
 
-    def _revoke(self, thread: str, carries: Carried, now: float, sent: tuple[Branch, bytes] | None) -> None:
+    def _revoke(
+        self, thread: str, carries: Carried, now: float, sent: tuple[Branch, bytes] | None, *, is_lifetime: bool
+    ) -> None:
         with self._turns.thread_lock(thread):  # after the turn itself has been written down
-            self._sweep.revoke(thread, carries, now, sent=sent)
+            if is_lifetime and sent is not None:
+                self._sweep.refuse_lifetime(thread, *sent)
+            else:
+                self._sweep.revoke(thread, carries, now, sent=sent)
 
     # -- to the client -------------------------------------------------------------------------------------------------
 
@@ -241,7 +247,10 @@ class SweepHandler:
         self.timers.arm(turn)
         if usage is None or turn.swept.report.reason in NOT_TIMED:
             return
-        self._background.start(self._turns.run(partial(self._sweep.observe, turn.thread, usage, sent_bytes)))
+        self._background.start(self._turns.run(partial(self._observe, turn, usage, sent_bytes)))
+
+    def _observe(self, turn: PreparedRequest, usage: Usage, sent_bytes: int) -> None:
+        self._sweep.observe(turn.thread, usage, sent_bytes, self._turns.client(turn.inbound))
 
     def _count_call(self, message: ReplyMessage | None) -> Usage | None:
         """Count what a reply says that it cost; one that was cut has been charged for too."""

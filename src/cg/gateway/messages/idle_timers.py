@@ -86,9 +86,7 @@ class IdleTimers:
         if len(self._armed) >= MAX_ARMED:
             self._events.tell(Timer.DROPPED)
             return
-        armed = ArmedTimer(
-            turn.thread, branch, fires_at, turn.inbound.target, turn.inbound.headers, pings, turn.inbound.call
-        )
+        armed = ArmedTimer(turn.thread, branch, fires_at, turn.inbound.target, turn.headers, pings, turn.inbound.call)
         self._armed[armed.name] = armed
         self._events.tell(Timer.ARMED)
         self._start(armed)

@@ -73,7 +73,7 @@ class Stats:
             "timeline": self._metrics.timeline.rows(),
             "projected": _projected(snapshot) if self._about.observing else None,
             "store": _or_none(self._store_status),
-            "lifetime": _or_none(self._store_totals),
+            "lifetime": _without_gaps(_or_none(self._store_totals)),
         }
 
     def gauges(self) -> dict[str, tuple[str, float]]:
@@ -206,6 +206,11 @@ def _nested(snapshot: MetricSnapshot, family: metric_families.Family) -> dict[st
 
 def _int(value: float) -> float:
     return int(value) if value == int(value) else value
+
+
+def _without_gaps(totals: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Totals but for waits: those stand in a store for each conversation and once more for its user."""
+    return None if totals is None else {family: sums for family, sums in totals.items() if family != "gaps"}
 
 
 def _or_none(read: Callable[[], T]) -> T | None:

@@ -1,13 +1,17 @@
 """Whose conversation a request belongs to: `cg.sweep.history.thread_key` fed from the wire."""
 
 import hashlib
+import re
 
-from cg.gateway.exchange import Headers
+from cg.gateway.exchange import Headers, first
 from cg.sweep.body.transcript import Transcript
-from cg.sweep.history.thread_key import thread_key
+from cg.sweep.history.thread_key import thread_key, user_key
+from cg.sweep.planning.gaps import Client
 from cg.sweep.values import DIGEST_BYTES
 
 CREDENTIALS = (b"x-api-key", b"authorization")
+# Nobody sits in front of these: the client's own SDK and its `-p`, and the libraries that programs call.
+PROGRAMS = re.compile(rb"\(external, sdk-|^(?:Async)?Anthropic/")
 NAMES = frozenset([b"x-cg-session", b"x-claude-code-session-id", b"x-claude-code-agent-id"])
 
 
@@ -28,6 +32,14 @@ class ThreadNaming:
         if not session_id and not any(key in NAMES for key, _ in headers):
             return None
         return self._key(headers, session_id, b"")
+
+    def client(self, headers: Headers) -> Client:
+        """Whose waits a request shows: those of its credential, apart for people, programs and sub-agents."""
+        agent = first(headers, b"x-claude-code-agent-id")
+        is_program = agent is not None or PROGRAMS.search(first(headers, b"user-agent") or b"") is not None
+        kind = "agent" if agent is not None else "program" if is_program else "person"
+        name = user_key(self._secret, credential=credential_of(headers), upstream=self._upstream, kind=kind)
+        return Client(name, is_person=not is_program)
 
     def _key(self, headers: Headers, session_id: str | None, opening: bytes) -> str:
         named = {key.decode(): value.decode("latin-1") for key, value in reversed(headers) if key in NAMES}

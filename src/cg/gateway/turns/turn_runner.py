@@ -27,6 +27,7 @@ from cg.sweep.core.outcome import Gap, Swept
 from cg.sweep.drivers import Sweep
 from cg.sweep.effects import Asker
 from cg.sweep.ledger import Reason
+from cg.sweep.planning.gaps import Client
 from cg.sweep.store import StoreError
 
 T = TypeVar("T")
@@ -103,6 +104,10 @@ class TurnRunner:
         """Do something in a worker thread."""
         return await asyncio.wrap_future(self._workers.submit(work))
 
+    def client(self, inbound: Inbound) -> Client:
+        """Whose waits a request shows."""
+        return self._naming.client(inbound.headers)
+
     def thread_lock(self, thread: str) -> Any:
         """The thread's lock, for a worker that writes what did not come of a request."""
         return self._threads.holding(thread)
@@ -158,7 +163,14 @@ class TurnRunner:
 
             asker = UnlockedAsker(job.asker, job, lock) if job.asker is not None and self._asks else None
             swept = self._sweep.process(
-                transcript, thread, now, asker=asker, settled=job.gaps(thread), is_wanted=job.wanted, leave=leave
+                transcript,
+                thread,
+                now,
+                asker=asker,
+                settled=job.gaps(thread),
+                is_wanted=job.wanted,
+                leave=leave,
+                client=self.client(job.inbound),
             )
         return PreparedRequest(job.inbound, thread, transcript, swept, now)
 

@@ -17,6 +17,7 @@ static int read_mark(Scan *scan, int32_t section, int32_t message, int32_t block
     Members members = {0, 0, 0};
     Token name, value;
     Key key;
+    Span ttl = {0, 0};
     int step, is_ephemeral = 0;
     uint32_t ttl_s = LIFETIME_5M;
     if (peek(r) == 'n') {
@@ -29,11 +30,14 @@ static int read_mark(Scan *scan, int32_t section, int32_t message, int32_t block
         while ((step = next_member(r, &members, &name, &key)) == 1) {
             if (key == KEY_TYPE) {
                 if ((step = read_string(r, &value)) == 0) is_ephemeral = token_is(r, &value, "ephemeral");
-            } else if (key == KEY_TTL && peek(r) != 'n') {
-                if ((step = read_string(r, &value)) == 0)
+            } else if (key == KEY_TTL) {
+                ttl.start = r->at;
+                if (peek(r) == 'n') step = skip_value(r);
+                else if ((step = read_string(r, &value)) == 0)
                     ttl_s = token_is(r, &value, "1h")   ? LIFETIME_1H
                             : token_is(r, &value, "5m") ? LIFETIME_5M
                                                         : LIFETIME_UNKNOWN;
+                ttl.end = r->at;
             } else {
                 step = copy_value(r);
             }
@@ -48,6 +52,8 @@ static int read_mark(Scan *scan, int32_t section, int32_t message, int32_t block
     mark->message = message;
     mark->block = block;
     mark->ttl_s = is_ephemeral ? ttl_s : LIFETIME_UNKNOWN;
+    mark->ttl = ttl;
+    mark->end = r->at;
     *is_marked = 1;
     return 0;
 }

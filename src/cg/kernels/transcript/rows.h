@@ -28,7 +28,12 @@ typedef struct {  /* one text of a tool result */
 
 typedef struct { Token id, name; Span input; uint32_t message; } Use;
 
-typedef struct { int32_t section, message, block; uint32_t ttl_s; } Mark;
+typedef struct {
+    int32_t section, message, block;
+    uint32_t ttl_s;
+    Span ttl;      /* the value of its `ttl`; empty where it has none */
+    uint32_t end;  /* of its object, the closing brace included */
+} Mark;
 
 typedef struct { Token token; int32_t message; uint32_t kind; } Piece;
 

@@ -28,6 +28,9 @@ def steps(path: Path, tally: Tally) -> Iterator[Step]:
 def _steps(path: Path, tally: Tally) -> Iterator[Step]:
     session = _opened(path)
     tally.client = session["client"] if isinstance(session.get("client"), str) else ""
+    source = session.get("source")
+    repo = source.get("repo") if isinstance(source, dict) else None
+    tally.user = repo if isinstance(repo, str) else ""
     conversation = Conversation(tally)
     turn: LoggedTurn | None = None
     blocks: list[bytes] = []

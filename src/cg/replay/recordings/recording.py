@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cg.sweep.planning.gaps import Gaps
 from cg.sweep.prices import LIST_TERMS, Terms
 from cg.sweep.values import Usage
 
@@ -35,6 +36,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What sessions have shown that a store would know by then: their waits, and what they cost."""
+
+    gaps: Gaps = field(default_factory=Gaps)
+    billed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """A recording that can be read as often as needed; it pickles, so that it can be sent to another process."""
 
@@ -47,6 +56,10 @@ class Session:
     read: Callable[[], Iterator[Step]]
     elsewhere: int = 0  # requests of this log that an earlier one holds too, where they are counted
     damaged: int = 0  # lines of its file of which something is lost; a file's first session has them
+    user: str = ""  # whose habits it shows: one user's for all logs that name nobody
+    gaps: Gaps = field(default_factory=Gaps)  # its waits
+    billed: float = 0.0  # what it cost as recorded, in units of one fresh input token
+    before: Before = field(default_factory=Before)  # what the same user's sessions before it have shown
 
     def steps(self) -> Iterator[Step]:
         """The requests in the order in which they were sent, read anew from the file.
@@ -76,6 +89,7 @@ class Tally:
 
     requests: int = 0
     client: str = ""
+    user: str = ""
     timed: bool = False
     written_5m: int = 0  # tokens that recorded writes state a lifetime for
     written_1h: int = 0

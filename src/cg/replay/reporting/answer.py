@@ -7,8 +7,8 @@ from typing import Any
 
 from cg.replay.batch import SWITCHED_ON
 from cg.replay.policies import NONE
-from cg.replay.reporting.figures import CLIENT, Figures, Key
-from cg.replay.reporting.summary import UNTOUCHED, Interval, Summary
+from cg.replay.reporting.figures import CLIENT, UNTOUCHED, Figures, Key
+from cg.replay.reporting.summary import Interval, Summary
 
 # Below half a percent a saving is not worth a program between client and provider, nor larger than what reads that the
 # cache model takes for sure and a bill lacks can cost.

@@ -145,6 +145,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     if fixed is not None and not 0 <= fixed <= 1_000_000:
         raise CgError(f"fixed-tokens is {fixed}; it must be 0 to 1000000")
     return Settings(
+        lifetime=arguments.lifetime,
         ttl_s=TTLS[arguments.ttl],
         verdict_tokens=verdict,
         fixed_tokens=fixed,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from cg.replay.batch import Result
-from cg.replay.policies import NONE
+from cg.replay.reporting.figures import UNTOUCHED, plain_of
 from cg.replay.reporting.printable import plain
 from cg.replay.reporting.summary import rows_of
 
@@ -35,7 +35,7 @@ class CsvRows:
             "ttl_s": result.ttl_s,
         }
         for (policy, lifetime), row in rows.items():
-            figures = row.to_dict(result.rows[NONE.name], rows[NONE.name, lifetime])
+            figures = row.to_dict(rows[UNTOUCHED], rows[plain_of(lifetime)])
             tokens = {f"tokens_{tier}": n for tier, n in figures.pop("tokens").items()}
             line = about | {"policy": policy, "lifetime": lifetime} | figures | tokens
             if not self._heads:

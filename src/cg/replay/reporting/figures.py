@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from cg.replay.policies import NONE
 from cg.replay.row import Row, less, plus
+from cg.replay.settings import PLAN
 
 Key = tuple[str, str]  # policy, lifetime
 CLIENT = "client"  # the lifetime that the client asked for, as recorded or as --ttl says
+UNTOUCHED = (NONE.name, CLIENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class Figures:
     """A policy at a lifetime. Dollars are None where no price is known; units are fresh input tokens of the model."""
 
     policy: str
-    lifetime: str  # client, 5m, 1h
+    lifetime: str  # client, 5m, 1h, plan
     usd: float | None
     saved_usd: float | None  # against doing nothing at the client's lifetime
     units: float
@@ -43,10 +45,15 @@ class Figures:
     recovered: float | None  # share of that excess which doing nothing has and this policy has not
 
 
+def plain_of(lifetime: str) -> Key:
+    """Doing nothing as a row at this lifetime is split by: a plan's rows have measured what their lifetimes saved."""
+    return UNTOUCHED if lifetime == PLAN else (NONE.name, lifetime)
+
+
 def figures(key: Key, rows: Mapping[Key, Row], priced: Mapping[Key, Row] | None = None) -> Figures:
     """The figures of rows that were summed over the same sessions; `priced` holds the sums of those with dollars."""
     policy, lifetime = key
-    untouched, plain = (NONE.name, CLIENT), (NONE.name, lifetime)
+    untouched, plain = UNTOUCHED, plain_of(lifetime)
     row, none = rows[key], rows[untouched]
     money = priced if priced is not None else rows
     usd = saved = removal = alive = other = spent = expansions = None

@@ -15,9 +15,9 @@ from cg.replay.reporting.sentences import Advice, advice
 from cg.replay.reporting.sources import beginning, default_paths, ending, ordered
 from cg.replay.reporting.summary import Interval, Summary, rows_of
 from cg.replay.sessions import open_all
-from cg.replay.settings import Settings
+from cg.replay.settings import PLAN, Settings
 
-LIFETIMES = ("5m", "1h")  # that are compared with what the client asked for
+LIFETIMES = ("5m", "1h", PLAN)  # that are compared with what the client asked for
 
 
 @dataclass(frozen=True, slots=True)

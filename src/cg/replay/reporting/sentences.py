@@ -6,10 +6,17 @@ from cg.replay.policies import NONE
 from cg.replay.reporting.answer import LEAST_SHARE, Answer, Choice, Sureness
 from cg.replay.reporting.figures import CLIENT, Figures
 from cg.replay.reporting.words import counted, dollars, share
-from cg.sweep.config import KEYS
+from cg.replay.settings import PLAN
 
-HOURS = {"5m": "five minutes", "1h": "one hour"}
-VARIABLES = {"5m": "FORCE_PROMPT_CACHING_5M", "1h": "ENABLE_PROMPT_CACHING_1H"}  # of Claude Code
+LIFETIMES = {
+    "5m": "a lifetime of five minutes for cache entries",
+    "1h": "a lifetime of one hour for cache entries",
+    PLAN: "planned lifetimes of cache entries",
+}
+WHAT_A_PLAN_IS = (
+    "Planned: whenever the beginning has to be paid anew anyway, the sweep chooses between five minutes and one hour by how long "
+    "you have waited so far."
+)
 WHAT_QUIET_IS = (
     "quiet takes a tool output out of a request once nothing in the conversation leans on it any more, and only where the "
     "beginning has to be paid anew anyway. What it takes out can be brought back; it asks no model and sends nothing itself."
@@ -41,11 +48,12 @@ def advice(answer: Answer) -> Advice:
     """The answer in plain sentences."""
     chosen = answer.choice
     if chosen is None:
-        sentences = (_why_nothing(answer), _cold_requests(answer), _how_sure(answer), _cold_alone(answer))
-        return Advice("Nothing here is worth switching on.", (), _said(*sentences, _best_case(answer)))
+        why, cold, sure = _why_nothing(answer), _cold_requests(answer), _how_sure(answer)
+        said = _said(why, cold, sure, _pace(answer), _cold_alone(answer), _best_case(answer))
+        return Advice("Nothing here is worth switching on.", (), said)
     policy, lifetime = chosen.figures.policy, chosen.figures.lifetime
     what = [f'the preset "{policy}"'] if policy != NONE.name else []
-    what += [f"a lifetime of {HOURS[lifetime]} for cache entries"] if lifetime != CLIENT else []
+    what += [LIFETIMES[lifetime]] if lifetime != CLIENT else []
     verb = "Try" if answer.sureness is Sureness.LITTLE else "Switch on"
     return Advice(
         f"{verb} {' and '.join(what)}.",
@@ -56,9 +64,11 @@ def advice(answer: Answer) -> Advice:
             _parts(chosen.figures),
             _cold_requests(answer),
             _how_sure(answer),
+            _pace(answer),
             WHAT_QUIET_IS if policy == "quiet" else "",
             _wrong_removals(chosen.figures),
             WHAT_A_LIFETIME_IS if lifetime != CLIENT else "",
+            WHAT_A_PLAN_IS if lifetime == PLAN else "",
             _beside(answer, chosen),
             _best_case(answer),
         ),
@@ -70,19 +80,12 @@ def _said(*sentences: str) -> tuple[str, ...]:
 
 
 def _lines(policy: str, lifetime: str) -> tuple[Lines, ...]:
-    """What to put where. Until the sweep writes lifetimes itself, the client has to ask for them."""
-    own = [f'preset = "{policy}"'] if policy != NONE.name else []
-    is_ours = any(key.name == "lifetime" for key in KEYS)
-    if lifetime != CLIENT and is_ours:
+    """What to put where."""
+    # without a preset that of the default would be in force: who asks a model and is never asked removes nothing
+    own = [f'preset = "{policy}"'] if policy != NONE.name else ['judge = "model"']
+    if lifetime != CLIENT:
         own.append(f'lifetime = "{lifetime}"')
-    found = []
-    if own:
-        where = "In the file that cg-proxy and cg-sweep take as --config:"
-        found.append(Lines(where, "\n".join(["[sweep]", *own])))
-    if lifetime != CLIENT and not is_ours:
-        text = f'{{"env": {{"{VARIABLES[lifetime]}": "1"}}}}'
-        found.append(Lines("In Claude Code's settings.json, as its requests say how long entries live:", text))
-    return tuple(found)
+    return (Lines("In the file that cg-proxy and cg-sweep take as --config:", "\n".join(["[sweep]", *own])),)
 
 
 def _saving(answer: Answer, chosen: Choice) -> str:
@@ -112,6 +115,14 @@ def _expectation(answer: Answer, chosen: Choice) -> str:
     )
 
 
+def _pace(answer: Answer) -> str:
+    usd = answer.none.usd
+    month = None if usd is None else answer.monthly(usd)
+    if usd is None or month is None:
+        return ""
+    return f"With nothing switched on the bill is {dollars(usd)} in {_days(answer)}, {dollars(month)} a month at this pace."
+
+
 def _parts(own: Figures) -> str:
     if own.removal_usd is None or own.alive_usd is None or own.lifetime_usd is None:
         return ""
@@ -134,7 +145,7 @@ def _cold_requests(answer: Answer) -> str:
         )
     excess = share(none.cold_excess / none.units)
     return (
-        f"{counted(none.cold_requests, 'request')} of {answer.requests:,} came after the cache entry had expired, and paid the "
+        f"{counted(none.cold_requests, 'request')} of {answer.requests:,} came cold, after the cache entry had expired, and paid the "
         f"whole conversation again: {excess} of the bill. Removing pays only there."
     )
 
@@ -174,7 +185,7 @@ def _why_nothing(answer: Answer) -> str:
 
 def _named(own: Figures) -> str:
     parts = [own.policy] if own.policy != NONE.name else []
-    parts += [f"a lifetime of {HOURS[own.lifetime]}"] if own.lifetime != CLIENT else []
+    parts += [LIFETIMES[own.lifetime]] if own.lifetime != CLIENT else []
     return " with ".join(parts)
 
 
@@ -218,7 +229,8 @@ def _best_case(answer: Answer) -> str:
     best = answer.best_case
     if best is None or best.figures.change is None:
         return ""
+    change = share(best.figures.change, signed=True)
     return (
-        f"Best case: a judge that is always right would have changed the bill by {share(best.figures.change, signed=True)}. Nobody "
-        "has such a judge; a real one brings less."
+        f"Best case of asking a model: a judge that is always right would have changed the bill by {change}. Nobody has such a "
+        "judge; a real one brings less."
     )

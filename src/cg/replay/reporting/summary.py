@@ -6,12 +6,10 @@ from typing import Any
 
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
-from cg.replay.reporting.figures import CLIENT, Figures, Key, figures
+from cg.replay.reporting.figures import CLIENT, UNTOUCHED, Figures, Key, figures, plain_of
 from cg.replay.reporting.resampling import bounds, sums
 from cg.replay.row import Row
 from cg.replay.settings import TTLS
-
-UNTOUCHED = (NONE.name, CLIENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class Summary:
         self.damaged_lines += result.damaged
         self.damaged_logs += result.damaged > 0
         self._date(result)
-        self._lifetimes.update(name for name in result.lifetimes if TTLS[name] != result.ttl_s)
+        self._lifetimes.update(name for name in result.lifetimes if TTLS.get(name) != result.ttl_s)
         rows = rows_of(result)
         usd = {key: row.total.usd for key, row in rows.items()}
         is_priced = None not in usd.values()
@@ -146,7 +144,7 @@ class Summary:
         return {policy: self._dict((policy, own)) for policy, own in self.totals if own == lifetime}
 
     def _dict(self, key: Key) -> dict[str, Any]:
-        plain = (NONE.name, key[1])
+        plain = plain_of(key[1])
         found = self.totals[key].to_dict(self.totals[UNTOUCHED], self.totals[plain])
         if key in self._priced:
             priced = self._priced[key].to_dict(self._priced[UNTOUCHED], self._priced[plain])
@@ -169,6 +167,7 @@ def session_dict(result: Result) -> dict[str, Any]:
     """A session as the JSON report holds it."""
     none: Row | None = result.rows.get(NONE.name)
     rows: Mapping[str, Row] = result.rows
+    all_rows = rows_of(result)
     return {
         "name": result.name,
         "path": str(result.path),
@@ -185,7 +184,7 @@ def session_dict(result: Result) -> dict[str, Any]:
         "ttl_recorded": result.is_ttl_recorded,
         "policies": {name: row.to_dict(none) for name, row in rows.items()},
         "lifetimes": {
-            name: {policy: row.to_dict(none, there[NONE.name]) for policy, row in there.items()}
+            name: {policy: row.to_dict(none, all_rows[plain_of(name)]) for policy, row in there.items()}
             for name, there in result.lifetimes.items()
         },
     }

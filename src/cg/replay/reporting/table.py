@@ -7,20 +7,20 @@ from datetime import date
 from cg.replay.batch import Result
 from cg.replay.policies import NONE
 from cg.replay.reporting.answer import is_best_case
-from cg.replay.reporting.figures import CLIENT, Figures, Key
+from cg.replay.reporting.figures import CLIENT, UNTOUCHED, Figures, Key
 from cg.replay.reporting.groups import Group, Groups
 from cg.replay.reporting.printable import plain
 from cg.replay.reporting.sentences import Advice
-from cg.replay.reporting.summary import UNTOUCHED, Summary
+from cg.replay.reporting.summary import Summary
 from cg.replay.reporting.words import count, counted, dollars, part, share
-from cg.replay.settings import Settings
+from cg.replay.settings import PLAN, Settings
 from cg.sweep.prices import READ_ON
 
 WIDTH = 100  # of a line, unless it may be wide
 LEAST_NAME = 24  # letters that are left of a name at least
 
 MONEY = ("policy", "bill", "saved", "change", "90 %", "removal", "kept alive", "lifetime", "spent")
-CONTENT: tuple[str, ...] = ("policy", "removed", "tokens", "used later", "expanded", "cold saved", "rescued")
+CONTENT: tuple[str, ...] = ("policy", "removed", "tokens", "used later", "expanded", "recovered", "rescued")
 CONTENT += ("asks", "pings", "broken")
 JUDGING = ("live kept", "spent gone")  # of the outputs that were up for a decision
 LOSING = ("mask-all-but-k", "drop-all")
@@ -28,13 +28,16 @@ WARNING = (
     "loses content for good, at requests whose cache still holds too: it is here to compare, and is no advice. What its "
     "absence does to the answers no bill shows."
 )
-LIFETIMES = {"5m": "5 min", "1h": "1 hour"}
+LIFETIMES = {"5m": "5 min", "1h": "1 hour", PLAN: "planned"}
 
 
 def label(key: Key) -> str:
     """A policy as the tables name it; a judge that nobody has is no policy to choose."""
     policy, lifetime = key
-    name = f"{policy.partition('/')[0]}, best case" if is_best_case(policy) else policy
+    base = policy.partition("/")[0]
+    name = policy
+    if is_best_case(policy):
+        name = "best case" if base == "paid" else f"{base}, best case"
     return name if lifetime == CLIENT else f"{name}, {LIFETIMES.get(lifetime, lifetime)}"
 
 
@@ -103,7 +106,7 @@ def group_lines(by: str, shown: Iterable[Group], policies: Sequence[str]) -> lis
     of_session = by == "session"
     names = [name for name in policies if name != NONE.name]
     heads = (by, *(() if of_session else ("sessions",)), "requests", *(("lifetime",) if of_session else ()))
-    lines: list[tuple[str, ...]] = [(*heads, "bill", "cold", *(label((name, CLIENT)) for name in names))]
+    lines: list[tuple[str, ...]] = [(*heads, "bill", "came cold", *(label((name, CLIENT)) for name in names))]
     for group in shown:
         star = "" if group.is_ttl_recorded else "*"
         lines.append(
@@ -163,8 +166,8 @@ def remarks(summary: Summary, settings: Settings, results: Sequence[Result]) -> 
     """The same as sentences."""
     lines = [
         f"{counted(summary.sessions, 'session')}, {counted(summary.requests, 'request')}, "
-        f"{counted(summary.outputs, 'tool output')}. cold: requests that came after the provider had let go of the cached "
-        "beginning of their conversation.",
+        f"{counted(summary.outputs, 'tool output')}. came cold: requests that came after the provider had let go of the "
+        "cached beginning of their conversation; recovered: what of their cost would have been saved.",
         "saved is removal (tool outputs taken out), kept alive (cached beginnings renewed in time) and lifetime (another one than "
         "the client asked for), less spent (requests of the sweep's own, and bringing outputs back).",
         "change is the bill against doing nothing, by the usual ratios of prices, so that it holds for any model; 90 % is where nine "

@@ -1,12 +1,13 @@
 """Every call that a policy makes, through one cache model and onto one row."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from cg.replay.cache_model import Breakpoint, CacheModel, Prompt
-from cg.replay.row import Row
-from cg.sweep.economics import RELATIVE
-from cg.sweep.prices import LIST_TERMS, LONG_TOKENS, Price, PriceTable, Terms
+from cg.replay.row import Row, less
+from cg.sweep.economics import RELATIVE, units_of
+from cg.sweep.prices import LIST_TERMS, LONG_TOKENS, Price, PriceTable, Terms, cost_usd
 from cg.sweep.values import Usage
 
 
@@ -45,6 +46,12 @@ class Account:
         price = self.price(model, at, prompt_tokens)
         usd = None if price is None else tokens * (price.write(ttl_s) - price.read) / 1e6
         return tokens * (RELATIVE.write(ttl_s) - RELATIVE.read), 0.0 if not tokens else usd
+
+    def difference(self, asked: Usage, own: Usage, model: str, at: float) -> tuple[float, float | None]:
+        """What one prompt costs more by one usage than by another, its output left out: units, and dollars."""
+        sent = own.fresh + own.read + own.write_5m + own.write_1h
+        price, own = self.price(model, at, sent), replace(own, output=0)
+        return units_of(asked) - units_of(own), less(cost_usd(asked, price), cost_usd(own, price))
 
     def peek(self, prompt: Prompt, breakpoints: Sequence[Breakpoint], at: float) -> Usage:
         """What a request would read and write, without making it."""

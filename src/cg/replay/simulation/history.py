@@ -20,7 +20,12 @@ class History:
     """One history of a session as a client sends it and as it leaves."""
 
     def __init__(self, frame: Frame, ttl_s: int, bytes_per_token: float) -> None:
-        self.frame, self.ttl_s, self._bytes_per_token = frame, ttl_s, bytes_per_token
+        self.frame, self.ttl_s, self._bytes_per_token = (
+            frame,
+            ttl_s,
+            bytes_per_token,
+        )  # the lifetime that the client asks for
+        self.written_s = ttl_s  # the lifetime of the marks as they leave
         self.messages: list[Message] = []
         self._texts: list[bytes] = []  # of the messages, as the client sends them
         self.sent: list[bytes] = []
@@ -43,7 +48,7 @@ class History:
         first = len(self.prompt)
         self.prompt.add_system(self.frame.system)
         end = len(self.prompt)
-        self._system_marks = [Breakpoint(block, self.ttl_s) for block in range(max(first, end - 2), end)]
+        self._system_marks = range(max(first, end - 2), end)
 
     def _fill(self, n_messages: int) -> None:
         """Cut the prompt back to its first messages and build the rest anew."""
@@ -127,10 +132,15 @@ class History:
         """Where the body as sent asks for cache entries, in prompt order."""
         return self.breakpoints_to(self.prompt.n_messages)
 
+    def client_breakpoints(self) -> list[Breakpoint]:
+        """The same with the lifetime that the client asks for."""
+        return [Breakpoint(mark.block, self.ttl_s) for mark in self.breakpoints()]
+
     def breakpoints_to(self, n_messages: int) -> list[Breakpoint]:
         """The same for the first `n_messages`, where something stands behind them that carries no mark."""
-        spare = [] if self.spare is None else [Breakpoint(self.prompt.last_block(self.spare[0]), self.ttl_s)]
-        return [*self._system_marks, *spare, Breakpoint(self.prompt.last_block(n_messages - 1), self.ttl_s)]
+        spare = [] if self.spare is None else [self.prompt.last_block(self.spare[0])]
+        blocks = (*self._system_marks, *spare, self.prompt.last_block(n_messages - 1))
+        return [Breakpoint(block, self.written_s) for block in blocks]
 
     def client_body(self) -> bytes:
         """The request as the client sends it."""

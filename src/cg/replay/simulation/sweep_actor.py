@@ -6,16 +6,19 @@ hears of the last of them before the core is asked again. `every_turn` runs all 
 the same, and a test holds that.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 from cg.errors import CgError
 from cg.replay.reading import Turn
+from cg.replay.recordings.recording import Before
 from cg.replay.row import Row
 from cg.replay.simulation.account import Account
 from cg.replay.simulation.askers import FolderAsker, HindsightAsker
 from cg.replay.simulation.history import History
 from cg.replay.simulation.outcomes import Outcomes
-from cg.sweep.accounting.ping_economics import PING_TTL_S, billed
+from cg.sweep.accounting.ping_economics import PING_TTL_S
+from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.config import Config
 from cg.sweep.core.idle_ask import Settled, due_at
@@ -26,11 +29,13 @@ from cg.sweep.drivers import Sweep
 from cg.sweep.history.phase import phase_of
 from cg.sweep.judging.growing_coreference import Growing
 from cg.sweep.ledger import Reason, TurnReport
+from cg.sweep.planning.gaps import BOUNDS_S, Client
 from cg.sweep.prices import PriceTable
 from cg.sweep.store_memory import MemoryStore
 from cg.sweep.values import PREFIX_LOST, Branch, Identity, Phase, Usage
 
 THREAD = "replay"  # a store of its own for each run
+USER = Client("user")
 
 # Verdicts that a warm request did not apply are not repaid at a later warm one either: what they would take out stays the
 # same or shrinks by rescues, and what stands behind it grows. So they are looked at once, then at the next lost prefix. A
@@ -63,6 +68,7 @@ class SweepActor:
         prices: PriceTable,
         bytes_per_token: float,
         every_turn: bool = False,
+        before: Before | None = None,
     ) -> None:
         self._line, self._config, self._account, self._outcomes = line, config, account, outcomes
         self._store = MemoryStore()
@@ -70,6 +76,9 @@ class SweepActor:
         self._sweep = Sweep(config, self._store, prices=prices)
         # One conversation is seen over and over: its indexes, as the client sends it and as it left, grow with it.
         self._sweep.core = Core(config, prices, index=Growing(), sent_index=Growing())
+        if before is not None:
+            known = before.gaps.counts() + Counter({Event.BILLED_UNITS: round(before.billed)})
+            self._store.count(USER.user or "", Tally(gaps=known))
         self._ratio, self._every_turn = bytes_per_token, every_turn
         self.asker: HindsightAsker | FolderAsker | None = None
         self.now = 0.0  # of the ask that is being answered
@@ -96,8 +105,8 @@ class SweepActor:
         due = due_at(self._sweep.core, replace(self._branch, clock=self._clock))
         if due is not None and due < until:
             self._ask(due, request)
-        for _ in range(self._config.pings if self._line.ttl_s == PING_TTL_S else 0):
-            due = self._clock + self._line.ttl_s - self._config.window_s
+        for _ in range(self._config.pings if self._line.written_s == PING_TTL_S else 0):
+            due = self._clock + self._line.written_s - self._config.window_s
             if due >= until or not self._ping(due):
                 break
 
@@ -152,20 +161,21 @@ class SweepActor:
             self._clock = turn.at
             return
         self._catch_up()
-        was_live = self._branch is not None and turn.at - self._clock < self._line.ttl_s
+        was_live = self._branch is not None and turn.at - self._clock < self._line.written_s
         old = 0 if turn.opens else len(self._line.messages)
         self._n_offered = min(self._n_offered, old)
         self._line.take(turn, self._written)
         body = self._line.client_body()
         self._expect_ask(turn.at, turn.index)
-        swept = self._sweep.process(body, THREAD, turn.at, asker=self.asker, settled=self._settled)
+        swept = self._sweep.process(body, THREAD, turn.at, asker=self.asker, settled=self._settled, client=USER)
         report, self._settled = swept.report, None
         self._is_fresh = self._is_fresh and report.reason not in LOOKED_AT
         if report.reason in (Reason.FAULT, Reason.UNREADABLE):
             raise CgError(f"request {turn.index}: the sweep ended with reason {report.reason}")
+        lifetime = self._line.written_s
         self._find_branch(turn.at)
         self._count(report, turn)
-        first = self._follow(turn, report, swept.body)
+        first = self._follow(turn, report, swept.body, lifetime)
         self._row.prefix_breaks += was_live and first is not None and first < old
 
     def _is_quiet(self, turn: Turn) -> bool:
@@ -176,10 +186,12 @@ class SweepActor:
             turn.model != self._line.model or self._branch.asked_at == self._clock
         ):  # the core counts how a renewed wait ends
             return False
+        if self._config.lifetime == "plan" and turn.at - self._clock >= BOUNDS_S[0]:  # a wait that is learnt
+            return False
         phase = phase_of(
             now=turn.at,
             branch=replace(self._branch, clock=self._clock),
-            ttl_s=self._line.ttl_s,
+            ttl_s=self._line.written_s,
             broken=False,
             uncached=False,
             config=self._config,
@@ -217,6 +229,7 @@ class SweepActor:
         if branches:
             self._branch = max(branches, key=lambda b: (b.clock, len(b.chain)))
             self._clock = self._branch.clock
+            self._line.written_s = self._branch.ttl_s or self._line.ttl_s
 
     # -- what came of it -----------------------------------------------------------------------------------------------
 
@@ -233,8 +246,9 @@ class SweepActor:
             offered = (o.identity for o in self._line.outputs(first) if o.size_bytes >= floor)
             self._outcomes.offer((i.tool_use_id for i in offered if i not in self._written), turn.index)
 
-    def _follow(self, turn: Turn, report: TurnReport, body: bytes) -> int | None:
-        """Bring the line to what the sweep sent; returns the first message that was changed."""
+    def _follow(self, turn: Turn, report: TurnReport, body: bytes, lifetime: int) -> int | None:
+        """Bring the line to what the sweep sent, with marks of `lifetime` before; returns the first message that was
+        changed."""
         line, state = self._line, self._sweep.state(THREAD)
         written = {identity: removal.written for identity, removal in state.removals.items()}
         gone, back = written.keys() - self._written.keys(), self._written.keys() - written.keys()
@@ -246,7 +260,7 @@ class SweepActor:
         first = line.rewrite((i.tool_use_id for i in gone | back), written)
         if state.declaration is not None and line.declaration is None:
             line.declare(state.declaration)
-        if written and (gone or back or turn.opens or line.spare is None):
+        if written and (gone or back or turn.opens or line.spare is None or lifetime != line.written_s):
             line.mark_spare(self._sweep.read(body))
         if gone or back:
             self._removed_reads = {c.read for i in written if (c := line.calls.get(i.tool_use_id)) and c.read}
@@ -254,7 +268,7 @@ class SweepActor:
 
     def bill(self, usage: Usage) -> None:
         """Take in what a request cost; the bytes per token are fixed here, so nothing else is learnt from it."""
-        self._sweep.note(THREAD, billed(usage))
+        self._sweep.book(THREAD, usage, USER)
 
     def expand(self, tool_use_id: str, at: float) -> None:
         """Mark an original as asked for: later copies of it stay whole."""

@@ -12,6 +12,7 @@ class Tally:
 
     events: Counter[Event] = field(default_factory=Counter)
     declines: Counter[Decline] = field(default_factory=Counter)
+    gaps: Counter[str] = field(default_factory=Counter)  # waits by length, and conversations
     listed: int = 0  # outputs that the last listing of candidates gave
 
     def event(self, name: Event, n: int = 1) -> None:
@@ -25,3 +26,4 @@ class Tally:
     def add(self, other: "Tally") -> None:
         self.events.update(other.events)
         self.declines.update(other.declines)
+        self.gaps.update(other.gaps)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.ledger import TurnReport
 
-FAMILIES = ("reasons", "events", "declines", "sizes", "savings")
+FAMILIES = ("reasons", "events", "declines", "sizes", "savings", "gaps")
 
 
 def shares(turn: TurnReport | Tally) -> Iterator[tuple[str, str, float]]:
@@ -16,6 +16,8 @@ def shares(turn: TurnReport | Tally) -> Iterator[tuple[str, str, float]]:
         yield "events", str(event), n
     for decline, n in turn.declines.items():
         yield "declines", str(decline), n
+    for length, n in turn.gaps.items():
+        yield "gaps", length, n
     if isinstance(turn, Tally):
         return
     for bound, n in turn.sizes.items():

@@ -74,13 +74,32 @@ def declare(transcript: Transcript, declaration: bytes) -> Edit:
     return end, end, b"," + declaration
 
 
-def add_breakpoint(transcript: Transcript, before: ToolText) -> list[Edit]:
+def set_lifetime(transcript: Transcript, ttl_s: int) -> list[Edit]:
+    """The edits that give every mark of the body this lifetime: its `ttl` in its place, or one behind its last member.
+
+    Raises ValueError for a body with a mark whose lifetime is not known here: what it says is not understood.
+    """
+    if transcript.ttl_s is None:
+        raise ValueError("a body without marks, or with one that is not understood")
+    wanted, edits = (b'"1h"' if ttl_s == 3600 else b'"5m"'), []
+    for start, end, stop in transcript.scan.lifetimes():
+        stands = transcript.body[start:end]
+        if stands in (b"", b"null") and ttl_s != 3600:  # five minutes is what a mark without a lifetime asks for
+            continue
+        if not stands:
+            edits.append((stop - 1, stop - 1, b',"ttl":"1h"'))
+        elif stands != wanted:
+            edits.append((start, end, wanted))
+    return edits
+
+
+def add_breakpoint(transcript: Transcript, before: ToolText, ttl_s: int | None = None) -> list[Edit]:
     """The edit that sets the spare cache breakpoint just before a removed text; none if it cannot help.
 
     It stands on the last block of the last user message in front of the text's own message: there a client that marks
     its newest message had a breakpoint in an earlier request, so a live entry may end there. Nothing is set if the
     body has no mark, no spare one, or one of a lifetime not known here; nor if that place is marked already or takes
-    no mark. The lifetime is that of the next mark behind it: the API refuses a longer one behind a shorter one.
+    no mark. The lifetime is `ttl_s`, or that of the next mark behind it: the API refuses a longer one behind a shorter one.
     """
     if not transcript.breakpoints or len(transcript.breakpoints) >= MAX_BREAKPOINTS or transcript.ttl_s is None:
         return []
@@ -89,7 +108,7 @@ def add_breakpoint(transcript: Transcript, before: ToolText) -> list[Edit]:
     place = next((m for m in range(before.message - 1, -1, -1) if transcript.roles[m] == "user"), None)
     if place is None or not behind or scan.is_marked(place) or scan.is_empty(place):
         return []
-    mark = b'"cache_control":{"type":"ephemeral"%s}' % (b',"ttl":"1h"' if behind[0] == 3600 else b"")
+    mark = b'"cache_control":{"type":"ephemeral"%s}' % (b',"ttl":"1h"' if (ttl_s or behind[0]) == 3600 else b"")
     start, end, n_blocks = scan.content(place)
     if n_blocks is None:
         return [(start, end, b'[{"type":"text","text":%s,%s}]' % (transcript.body[start:end], mark))]

@@ -23,6 +23,14 @@ class Swept:
     asked: Asked | None = None  # the adjudication that was made in this turn
     fault: Exception | None = field(default=None, compare=False)  # ours, when the report's reason is one
 
+    @property
+    def written_s(self) -> int | None:
+        """The lifetime that the marks were given here; None where they are the client's own."""
+        lifetime = self.report.lifetime
+        if lifetime is None or lifetime["written_s"] == lifetime["asked_s"]:
+            return None
+        return int(lifetime["written_s"])
+
     @classmethod
     def of(cls, turn: RequestPlan, fault: Exception | None = None) -> "Swept":
         return cls(turn.body, turn.report, turn.carries, turn.declares, turn.branch, turn.changes.asked, fault)

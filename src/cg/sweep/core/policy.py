@@ -11,10 +11,10 @@ from cg.sweep.accounting.ping_economics import count_wait
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.frozen import frozen_in
 from cg.sweep.body.marker import DECLARATION, EXPAND_TOOL
-from cg.sweep.body.splice import add_breakpoint, declare, replace_result, splice
+from cg.sweep.body.splice import add_breakpoint, declare, replace_result, set_lifetime, splice
 from cg.sweep.body.transcript import ToolText, Transcript, read_sent
 from cg.sweep.config import Config
-from cg.sweep.core import selection
+from cg.sweep.core import lifetimes, selection
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.removal import apply
 from cg.sweep.core.request_state import RequestState, ratio
@@ -30,6 +30,8 @@ from cg.sweep.judging.free_judges import by_index, by_quiet, of_what_was_read, r
 from cg.sweep.judging.inventory import Candidate, answered_messages, assemble, eligible, note_thinned
 from cg.sweep.judging.quiet import QuietCache
 from cg.sweep.ledger import Reason, Savings, TurnReport, legs_usd, savings, size_histogram
+from cg.sweep.planning.gaps import NOBODY, Client
+from cg.sweep.planning.lifetime import Planner, Why
 from cg.sweep.prices import PriceTable
 from cg.sweep.values import PREFIX_LOST, Branch, Identity, Phase, Switch, Thread
 
@@ -67,6 +69,7 @@ class Core:
     ) -> None:
         self.config = config
         self.prices = prices
+        self.planner = Planner(config)
         self.quiet = QuietCache()
         self.index, self.sent_index = index, sent_index  # of what clients send, and of what has left
 
@@ -78,17 +81,20 @@ class Core:
         *,
         sent: bytes | None = None,
         switch: Switch = Switch.ON,
+        client: Client = NOBODY,
     ) -> Steps[RequestPlan]:
-        """One request. `sent` is what the branch last sent, for a judge that is asked in the request itself."""
+        """One request. `sent` is what the branch last sent, for a judge that is asked in the request itself; `client` is
+        whose waits are learnt."""
         if transcript.server_thread:
             return untouched(transcript, Reason.SERVER_THREAD)
         where = place(transcript, thread, now)
-        frozen = frozen_in(transcript, thread)
-        state = RequestState(
-            transcript, thread, where, self._phase(transcript, thread, where, now), now, frozen, switch=switch
-        )
+        frozen, kept_s = frozen_in(transcript, thread), self.planner.kept(transcript, thread, where.branch)
+        phase = self._phase(transcript, thread, where, now, kept_s)
+        state = RequestState(transcript, thread, where, phase, now, frozen, switch=switch, kept_s=kept_s)
         prefix = transcript.span(where.common - 1)[1] / ratio(thread) if where.common else 0.0
         count_wait(state.tally, where, now, self.config.window_s, prefix, asks=self.config.judge == "model")
+        lifetimes.count_gap(state, self.config.window_s)
+        yield from lifetimes.decide(state, self.planner, client)
         restore(state)
         end_paused(state)
         yield from put_back(state)
@@ -96,7 +102,12 @@ class Core:
         reason = yield from self._remove(state, sent)
         declaration = yield from self._declaration(state)
         body = self._rewrite(state, declaration)
-        report = replace(self._report(state, reason), sizes=new_sizes(state), savings=self._savings(state, declaration))
+        report = replace(
+            self._report(state, reason),
+            sizes=new_sizes(state),
+            savings=self._savings(state, declaration),
+            lifetime=lifetimes.described(state),
+        )
         changes = self._changes(state, body)
         return RequestPlan(
             body, report, changes, carried(state), declaration is not None, changes.branch or where.branch
@@ -107,38 +118,36 @@ class Core:
 
         A thread whose tool was never declared has sent no marker yet, and none leaves without the tool that answers it.
         """
-        if thread.declaration is None:
+        if transcript.server_thread:
             return untouched(transcript, Reason.FAULT)
-        state = RequestState(
-            transcript,
-            thread,
-            Place(Continuation.FIRST, None, 0, False),
-            Phase.UNKNOWN,
-            0.0,
-            frozen_in(transcript, thread),
-        )
+        frozen = frozen_in(transcript, thread) if thread.declaration is not None else {}
+        where = Place(Continuation.FIRST, None, 0, False)
+        state = RequestState(transcript, thread, where, Phase.UNKNOWN, 0.0, frozen)
+        lifetimes.keep(state, self.planner)
         declaration = None if EXPAND_TOOL in transcript.declares or not transcript.has_tools else thread.declaration
-        body, report = self._rewrite(state, declaration), self._report(state, Reason.FAULT)
+        body = self._rewrite(state, declaration)
+        report = replace(self._report(state, Reason.FAULT), lifetime=lifetimes.described(state))
         return RequestPlan(body, report, carries=carried(state), declares=declaration is not None)
 
     def counted_form(self, transcript: Transcript, thread: Thread, now: float) -> RequestPlan:
         """What would leave now but for new removals: also a thread's first request would carry our tool."""
         if thread.declaration is None and transcript.has_tools and not transcript.server_thread:
             where = place(transcript, thread, now)
-            phase = self._phase(transcript, thread, where, now)
+            kept_s = self.planner.kept(transcript, thread, where.branch)
+            phase = self._phase(transcript, thread, where, now, kept_s)
             if where.standing is not Continuation.RETRY and self._opens(transcript, phase):
                 thread = replace(thread, declaration=DECLARATION)
         return self.frozen_form(transcript, thread)
 
     # -- where the request stands ------------------------------------------------------------------------------------
 
-    def _phase(self, transcript: Transcript, thread: Thread, where: Place, now: float) -> Phase:
+    def _phase(self, transcript: Transcript, thread: Thread, where: Place, now: float, kept_s: int | None) -> Phase:
         first = next((t.message for t in transcript.tool_texts if not t.has_marker), transcript.n_messages)
         lost = where.standing is Continuation.OPENS and where.common <= first  # a compaction, a rewind, another opening
         return phase_of(
             now=now,
             branch=where.branch,
-            ttl_s=transcript.ttl_s,
+            ttl_s=kept_s,
             broken=where.head_changed or lost,
             # A mark whose lifetime is not known here is a mark: there is a prefix to lose.
             uncached=not transcript.breakpoints and _shows_no_cache(thread),
@@ -184,7 +193,8 @@ class Core:
         drops = yield from self._drops(state, candidates, sent)
         if isinstance(drops, Reason):
             return drops
-        chosen = selection.paying(drops, state.transcript, state.phase, ratio(state.thread), self.config)
+        per_token = ratio(state.thread)
+        chosen = selection.paying(drops, state.transcript, state.phase, per_token, self.config, state.written_s)
         state.tally.add(selection.booked(len(drops), len(chosen), state.phase, self.config))
         if not chosen:
             return Reason.NOT_REPAID if self.config.apply == "paid" else Reason.WAITING
@@ -328,14 +338,15 @@ class Core:
         """The client's bytes with the removed strings, our tool, and the spare breakpoint in their places."""
         transcript = state.transcript
         written = {**state.frozen, **state.fresh}
-        if not written and declaration is None:
-            return transcript.body
         edits = [edit for text, removal in written.items() for edit in replace_result(text, removal.written)]
+        ttl_s = state.choice.ttl_s if state.choice is not None and state.choice.why is not Why.LEFT else None
+        if ttl_s is not None:
+            edits += set_lifetime(transcript, ttl_s)
         if declaration is not None:
             edits.append(declare(transcript, declaration))
         if written and self.config.spare_breakpoint:
-            edits += add_breakpoint(transcript, before=min(written, key=lambda t: t.start))
-        return splice(transcript.body, edits)
+            edits += add_breakpoint(transcript, before=min(written, key=lambda t: t.start), ttl_s=ttl_s)
+        return splice(transcript.body, edits) if edits else transcript.body
 
     def _report(self, state: RequestState, reason: Reason) -> TurnReport:
         state.tally.event(Event.REAPPLIED, len(state.frozen))
@@ -359,7 +370,7 @@ class Core:
             state.fresh.values(),
             state.frozen.values(),
             phase=state.phase,
-            ttl_s=transcript.ttl_s,
+            ttl_s=state.written_s,
             is_marked=bool(transcript.breakpoints),
             bytes_per_token=ratio(state.thread),
             price=price,
@@ -370,7 +381,7 @@ class Core:
     def _changes(self, state: RequestState, body: bytes) -> Changes:
         if state.place.standing is Continuation.RETRY:
             return Changes(ended=tuple(state.ended), expanded=tuple(state.expanded))
-        branch = advanced(state.place, state.transcript, state.now)
+        branch = advanced(state.place, state.transcript, state.now, state.written_s)
         return Changes(
             branch=branch,
             sent=body,

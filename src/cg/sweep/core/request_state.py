@@ -7,6 +7,7 @@ from cg.sweep.body.transcript import ToolText, Transcript
 from cg.sweep.economics import START_BYTES_PER_TOKEN
 from cg.sweep.history.branches import Place
 from cg.sweep.judging.adjudication import Asked
+from cg.sweep.planning.lifetime import Choice
 from cg.sweep.values import Ending, Identity, Phase, Removal, Switch, Thread
 
 
@@ -27,6 +28,13 @@ class RequestState:
     expanded: list[str] = field(default_factory=list)
     unpend: list[Identity] = field(default_factory=list)
     asked: Asked | None = None
+    kept_s: int | None = None  # the lifetime of the marks while the prefix holds
+    choice: Choice | None = None  # the lifetime that was settled; None where lifetimes are the client's
+
+    @property
+    def written_s(self) -> int | None:
+        """The lifetime that the marks get in the body that leaves."""
+        return self.transcript.ttl_s if self.choice is None else self.choice.ttl_s
 
 
 def ratio(thread: Thread) -> float:

@@ -42,16 +42,23 @@ def rescue(
 
 
 def paying(
-    drops: Sequence[Candidate], transcript: Transcript, phase: Phase, bytes_per_token: float, config: Config
+    drops: Sequence[Candidate],
+    transcript: Transcript,
+    phase: Phase,
+    bytes_per_token: float,
+    config: Config,
+    ttl_s: int | None = None,
 ) -> tuple[Candidate, ...]:
     """All drops where the prefix is lost anyway; else the set, counted from the end, that repays its rewrite most.
 
     At a warm request everything behind the first removed output is written again, so the drops are taken latest first
-    and the longest run of them is kept whose net worth is largest, if any is positive.
+    and the longest run of them is kept whose net worth is largest, if any is positive. `ttl_s` is the lifetime
+    that is written, where it is not the body's own.
     """
     if phase in PREFIX_LOST or config.apply == "at-once":
         return tuple(drops)
-    if config.apply != "paid" or phase is Phase.UNKNOWN or transcript.ttl_s is None:
+    ttl_s = transcript.ttl_s if ttl_s is None else ttl_s
+    if config.apply != "paid" or phase is Phase.UNKNOWN or ttl_s is None:
         return ()
     messages_end = transcript.span(transcript.n_messages - 1)[1]
     latest_first = sorted(drops, key=lambda c: c.text.start, reverse=True)
@@ -59,7 +66,7 @@ def paying(
     for n, candidate in enumerate(latest_first, start=1):
         removed += candidate.tokens
         behind = (messages_end - candidate.text.start) / bytes_per_token - removed
-        worth = net_worth(removed, max(behind, 0.0), transcript.ttl_s)
+        worth = net_worth(removed, max(behind, 0.0), ttl_s)
         if worth > best_worth:
             best, best_worth = n, worth
     return tuple(sorted(latest_first[:best], key=lambda c: c.text.start))

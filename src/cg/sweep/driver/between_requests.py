@@ -17,6 +17,8 @@ from cg.sweep.counters import Decline, Event
 from cg.sweep.driver.effect_runner import EffectRunner
 from cg.sweep.effects import Asker, AsyncAsker
 from cg.sweep.ledger import Reason
+from cg.sweep.planning.gaps import NOBODY, Client
+from cg.sweep.planning.lifetime import REFUSED_LIFETIME
 from cg.sweep.store import StoreError, stands
 from cg.sweep.values import Branch, Ending, Identity, Switch, Usage, moment
 
@@ -118,7 +120,22 @@ class BetweenRequests(EffectRunner):
             self._store.keep_body(thread, sent[0].branch, sent[1])
         self.note(thread, Tally(Counter({Event.REVOKED: len(identities)})))
 
-    def observe(self, thread: str, usage: Usage, sent_bytes: int) -> None:
+    def refuse_lifetime(self, thread: str, branch: Branch, sent: bytes) -> None:
+        """Write no lifetimes into a thread any more, in any process: the provider refused a body with other marks than
+        its client's, and took the original, `sent`, which is what the branch has sent then."""
+        self._store.expand_mark(thread, REFUSED_LIFETIME)
+        asked_s = self.read(sent).ttl_s
+        if self._store.touch(thread, replace(branch, ttl_s=asked_s), seen=branch):
+            self._store.keep_body(thread, branch.branch, sent)
+        self.note(thread, Tally(Counter({Event.LIFETIME_REFUSED: 1})))
+
+    def observe(self, thread: str, usage: Usage, sent_bytes: int, client: Client = NOBODY) -> None:
         """Learn from a reply's usage: bytes per token, whether the provider caches at all, and what requests cost."""
         self._store.learn(thread, usage=usage, sent_bytes=sent_bytes)
-        self.note(thread, billed(usage))
+        self.book(thread, usage, client)
+
+    def book(self, thread: str, usage: Usage, client: Client) -> None:
+        """Count what a request cost, for its thread and for whose it is."""
+        cost = billed(usage)
+        self.note(thread, cost)
+        self.learn(client, {}, cost.events)

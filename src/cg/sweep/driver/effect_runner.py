@@ -1,6 +1,7 @@
 """Carries out what the core wants, against one store, and writes what its decisions leave behind."""
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,9 +15,11 @@ from cg.sweep.config import Config
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.outcome import Abandoned, always
 from cg.sweep.core.policy import Core
-from cg.sweep.effects import Answer, Ask, Asker, Declare, Effect, Failure, Fetch, Freeze, Put, Steps
+from cg.sweep.counters import Event
+from cg.sweep.effects import Answer, Ask, Asker, Declare, Effect, Failure, Fetch, Freeze, Put, Recall, Steps
 from cg.sweep.judging.adjudication import Asked
 from cg.sweep.ledger import AskRow, ask_row
+from cg.sweep.planning.gaps import SUMS, Client, Gaps, Habits, Stake
 from cg.sweep.prices import PriceTable
 from cg.sweep.store import Store, StoreError
 from cg.sweep.values import Branch, Identity, Removal, Thread
@@ -71,6 +74,31 @@ class EffectRunner:
     def totals(self) -> Mapping[str, Mapping[str, float]]:
         """What all threads together have counted, by family and name."""
         return self._store.totals()
+
+    def habits(self, thread: str, user: str | None) -> Habits:
+        """What is learnt of the waits of a thread and of its user, and what choices by it have cost that user."""
+        own = Gaps.of(self._store.totals(thread)["gaps"])
+        if user is None:
+            return Habits(own, own)
+        known = self._store.totals(user)["gaps"]
+        return Habits(Gaps.of(known), own, Stake.of(known))
+
+    def learn(
+        self, client: Client, gaps: Mapping[str, int], units: Mapping[Event, int], now: float | None = None
+    ) -> None:
+        """Add waits, and the sums of a plan, to what is known of a user, who is remembered as a thread is: for so long
+        after the last wait, which came `now`."""
+        counts = Counter(gaps)
+        if self.core.planner.learns:
+            counts.update({name: n for name, n in units.items() if name in SUMS})
+        if client.user is None or not counts:
+            return
+        try:
+            self._store.count(client.user, Tally(gaps=counts))
+            if gaps and now is not None:
+                self._store.put(client.user, (), now)
+        except StoreError as error:
+            log.error("waits were not counted: %s", type(error).__name__)
 
     def row(self, thread: str, asked: Asked, now: float) -> AskRow:
         """The ledger's row of an adjudication."""
@@ -133,6 +161,8 @@ class EffectRunner:
                 return declaration
             case Fetch():
                 return self._store.fetch(thread, effect.key)
+            case Recall():
+                return self.habits(thread, effect.user)
             case _:
                 raise TypeError(f"not an effect of the store: {type(effect).__name__}")
 

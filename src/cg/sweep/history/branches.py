@@ -66,11 +66,10 @@ def common_messages(a: bytes, b: bytes) -> int:
     return low
 
 
-def advanced(place: Place, transcript: Transcript, now: float) -> Branch:
-    """The branch as it stands once this body has been sent; one that opens is named after its own digest."""
+def advanced(place: Place, transcript: Transcript, now: float, ttl_s: int | None) -> Branch:
+    """The branch as it stands once this body has been sent with marks of this lifetime; one that opens is named after its
+    own digest."""
     body = transcript.fingerprint
     if place.branch is None:
-        return Branch(body.hex()[:16], transcript.chain, head_of(transcript), body, now, transcript.ttl_s)
-    return replace(
-        place.branch, chain=transcript.chain, head=head_of(transcript), body=body, clock=now, ttl_s=transcript.ttl_s
-    )
+        return Branch(body.hex()[:16], transcript.chain, head_of(transcript), body, now, ttl_s)
+    return replace(place.branch, chain=transcript.chain, head=head_of(transcript), body=body, clock=now, ttl_s=ttl_s)

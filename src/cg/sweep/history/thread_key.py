@@ -15,10 +15,17 @@ def thread_key(
     `headers` has lower-case names; `session_id` is the one in `metadata.user_id`, `opening` a digest of the history's
     first message. Two credentials, or two upstreams, never share a thread, whatever a client calls itself.
     """
-    parts = (credential, upstream, *_name(headers, session_id, opening))
-    message = b"".join(
-        len(raw).to_bytes(4, "big") + raw for raw in (part.encode("utf-8", "surrogatepass") for part in parts)
-    )
+    return _digest(secret, credential, upstream, *_name(headers, session_id, opening))
+
+
+def user_key(secret: bytes, *, credential: str, upstream: str, kind: str) -> str:
+    """Hex HMAC-SHA-256 that names all conversations which one kind of client has with a credential."""
+    return _digest(secret, credential, upstream, "user", kind)
+
+
+def _digest(secret: bytes, *parts: str) -> str:
+    encoded = (part.encode("utf-8", "surrogatepass") for part in parts)
+    message = b"".join(len(raw).to_bytes(4, "big") + raw for raw in encoded)
     return hmac.new(secret, message, hashlib.sha256).hexdigest()
 
 

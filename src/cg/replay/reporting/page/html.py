@@ -6,7 +6,7 @@ from cg.replay.batch import Result
 from cg.replay.policies import NONE
 from cg.replay.reporting import table
 from cg.replay.reporting.answer import Answer, answer
-from cg.replay.reporting.figures import CLIENT, Key
+from cg.replay.reporting.figures import CLIENT, UNTOUCHED, Key
 from cg.replay.reporting.groups import Group, Groups
 from cg.replay.reporting.page import plots
 from cg.replay.reporting.page.parts import framed, key, paragraph, text
@@ -14,12 +14,12 @@ from cg.replay.reporting.page.parts import table as drawn_table
 from cg.replay.reporting.page.requests import session
 from cg.replay.reporting.page.style import STYLE
 from cg.replay.reporting.sentences import Advice, advice
-from cg.replay.reporting.summary import UNTOUCHED, Summary
+from cg.replay.reporting.summary import Summary
 from cg.replay.reporting.words import counted, dollars, share
 from cg.replay.settings import Settings
 
 LISTED = 40  # sessions in the table, the dearest
-FIRST = 3  # sentences of the answer that stand open
+FIRST = 5  # sentences of the answer that stand open
 
 
 def page(

@@ -1,0 +1,1 @@
+"""What is learnt of a user's waits, and the choices that are made by it."""
