@@ -58,14 +58,18 @@ class Sweep(BetweenRequests):
         return self._counted(thread, RequestPlan(body, TurnReport.of(reason)))
 
     def frozen(self, transcript: Transcript, thread: str) -> Swept:
-        """Only what was decided before, from memory: reads no store, writes none, counts nothing."""
-        known = self._known.get(thread)
-        return Swept.of(self._frozen(transcript, known))
+        """Only what was decided before, from memory, and answers that stand in the body: reads no store, writes none,
+        counts nothing."""
+        return Swept.of(self._frozen(transcript, thread))
 
-    def _frozen(self, transcript: Transcript, known: Thread | None) -> RequestPlan:
+    def _frozen(self, transcript: Transcript, thread: str) -> RequestPlan:
+        known = self._known.get(thread)
         if known is None or REFUSED in known.expanded:
             return untouched(transcript, Reason.FAULT)
-        return self.core.frozen_form(transcript, known)
+        turn = self.core.frozen_form(transcript, known)
+        if turn.changes.expanded:
+            self._mark_later(thread, turn.changes.expanded)
+        return turn
 
     def counted(self, transcript: Transcript, thread: str, now: float) -> Swept:
         """What would be sent now, for a body that is only to be measured: decides, writes and counts nothing."""
@@ -137,9 +141,8 @@ class Sweep(BetweenRequests):
     def _fail_open(self, transcript: Transcript, thread: str, error: Exception) -> Swept:
         """The last frozen form if it is known, else the client's bytes; the fault is logged without any content."""
         log.error("fault in the sweep: %s", type(error).__name__)
-        known = self._known.get(thread)
         try:
-            turn = self._frozen(transcript, known)
+            turn = self._frozen(transcript, thread)
         except Exception as again:
             log.error("fault in replaying: %s", type(again).__name__)
             turn = untouched(transcript, Reason.FAULT)
