@@ -316,6 +316,6 @@ def test_the_route_answers_from_originals_although_the_threads_state_cannot_be_r
             own = [(b"x-api-key", b"key"), (b"x-claude-code-session-id", b"11111111-2222-3333-4444-555555555555")]
             found = await route.expand(Inbound("GET", b"/expand?id=" + keys[0].encode(), own))
             assert (found.status, found.body) == (200, output(0).encode())
-            assert (await route.expand(Inbound("GET", b"/expand?id=" + b"0" * 16, own))).status == 404
+            assert (await route.expand(Inbound("GET", b"/expand?id=" + b"0" * 16, own))).status == 503
 
     asyncio.run(session())

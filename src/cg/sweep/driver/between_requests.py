@@ -11,7 +11,7 @@ from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript
 from cg.sweep.core.changes import Changes
-from cg.sweep.core.expansion import Expansion, expand, in_body, plain_key
+from cg.sweep.core.expansion import Expansion, ExpansionOutcome, expand, in_body, plain_key
 from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
 from cg.sweep.core.request_state import ratio
 from cg.sweep.counters import Decline, Event
@@ -107,9 +107,7 @@ class BetweenRequests(EffectRunner):
         that fails the last known state counts, and one that cannot write does not keep the answer back. Raises
         StoreError where the original would have to come from a store that fails."""
         moment(now)
-        expansion = self.expand_in_body(key, transcript, carried)
-        if expansion is None:
-            expansion = self._drive(expand(plain_key(key), transcript, self._standing(thread)), thread, now, None)
+        expansion = self.expand_in_body(key, transcript, carried) or self._looked_up(thread, key, now, transcript)
         known = self._known.get(thread)
         if expansion.sha256 and (known is None or expansion.sha256 not in known.expanded):
             try:
@@ -123,13 +121,17 @@ class BetweenRequests(EffectRunner):
         """The original that stands in the body itself, for whoever can wait for no store; None if it does not."""
         return in_body(plain_key(key), transcript, carried)
 
-    def _standing(self, thread: str) -> Thread:
-        """What is remembered of a thread, or was when its store last answered."""
+    def _looked_up(self, thread: str, key: str, now: float, transcript: Transcript | None) -> Expansion:
+        failed: Exception | None = None
         try:
-            return self.state(thread)
+            state = self.state(thread)
         except Exception as error:
             log.error("a state was not read: %s", type(error).__name__)
-            return self._known.get(thread) or Thread()
+            state, failed = self._known.get(thread) or Thread(), error
+        expansion = self._drive(expand(plain_key(key), transcript, state), thread, now, None)
+        if failed is not None and expansion.outcome is ExpansionOutcome.UNKNOWN:
+            raise failed  # of a thread that cannot be read nobody can say that it never had this id
+        return expansion
 
     def revoke(
         self, thread: str, identities: tuple[Identity, ...], now: float, *, sent: tuple[Branch, bytes] | None = None
