@@ -174,7 +174,14 @@ class TurnRunner:
 
             asker = UnlockedAsker(job.asker, job, lock) if job.asker is not None and self._asks else None
             swept = self._sweep.process(
-                transcript, thread, now, asker=asker, settled=job.gaps(thread), is_wanted=job.wanted, leave=leave
+                transcript,
+                thread,
+                now,
+                asker=asker,
+                settled=job.gaps(thread),
+                is_wanted=job.wanted,
+                leave=leave,
+                session=self._naming.session(job.inbound.headers, transcript),
             )
         return PreparedRequest(job.inbound, thread, transcript, swept, now)
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 
-from cg.shape import content_key
 from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript
@@ -15,15 +14,13 @@ from cg.sweep.core.expansion import Expansion, ExpansionOutcome, expand, in_body
 from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
 from cg.sweep.core.request_state import ratio
 from cg.sweep.counters import Decline, Event
-from cg.sweep.driver.effect_runner import EffectRunner
+from cg.sweep.driver.effect_runner import REFUSED, EffectRunner
 from cg.sweep.effects import Asker, AsyncAsker
 from cg.sweep.ledger import Reason
 from cg.sweep.store import stands
 from cg.sweep.values import Branch, Ending, Identity, Switch, Thread, Usage, moment
 
 log = logging.getLogger("cg.sweep")
-# Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
-REFUSED = content_key("the provider refuses the declaration of cg_expand")
 
 
 class BetweenRequests(EffectRunner):

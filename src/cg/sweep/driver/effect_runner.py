@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from cg.shape import content_key
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript, Unreadable
 from cg.sweep.body.transcript_cache import Readings
@@ -25,6 +26,8 @@ log = logging.getLogger("cg.sweep")
 T = TypeVar("T")
 AskCall = Callable[[bytes, float], Awaitable[Answer | Failure]]  # (body, seconds) -> the reply
 REMEMBERED_THREADS = 256  # last known states, for a store that stops answering in mid-session
+# Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
+REFUSED = content_key("the provider refuses the declaration of cg_expand")
 NOBODY = Failure("no asker", asker=False)
 
 

@@ -15,7 +15,17 @@ def thread_key(
     `headers` has lower-case names; `session_id` is the one in `metadata.user_id`, `opening` a digest of the history's
     first message. Two credentials, or two upstreams, never share a thread, whatever a client calls itself.
     """
-    parts = (credential, upstream, *_name(headers, session_id, opening))
+    return _keyed(secret, (credential, upstream, *_name(headers, session_id, opening)))
+
+
+def session_key(secret: bytes, *, upstream: str, headers: Mapping[str, str], session_id: str | None) -> str | None:
+    """As `thread_key` without a credential, for all threads of one session; None for a conversation that is known by its
+    opening alone. It names no thread: a thread's credential is never empty."""
+    kind, *name = _name(headers, session_id, b"")
+    return None if kind == "opening" else _keyed(secret, ("", upstream, kind, *name))
+
+
+def _keyed(secret: bytes, parts: tuple[str, ...]) -> str:
     message = b"".join(
         len(raw).to_bytes(4, "big") + raw for raw in (part.encode("utf-8", "surrogatepass") for part in parts)
     )
