@@ -76,7 +76,7 @@ def answer_from_body(state: RequestState) -> None:
         found = in_body(expand_id(use.arguments), state.transcript, state.thread.removals)
         if found is None or text.identity in state.thread.ended:
             continue
-        state.frozen[text] = answered(text, found.answer, state.now)
+        state.frozen[text] = answered(text, found.answer, state.now, is_original=True)
         if found.sha256 is not None and found.sha256 not in state.thread.expanded:
             state.tally.event(Event.EXPANDED)
             state.expanded.append(found.sha256)
