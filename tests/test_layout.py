@@ -48,7 +48,7 @@ LAYERS = {
         "cli",
     ],
     "gateway": [
-        "events exchange",
+        "events exchange loop_turns",
         "upstream",
         "settings",
         "http state",

@@ -8,7 +8,9 @@ from cg.sweep.body.transcript import Transcript, Unreadable
 from cg.sweep.core.idle_ask import Settled
 from cg.sweep.core.outcome import Abandoned, Gap, Swept, always, ignored
 from cg.sweep.core.policy import RequestPlan, untouched
-from cg.sweep.driver.between_requests import REFUSED, BetweenRequests
+from cg.sweep.driver.between_requests import BetweenRequests
+from cg.sweep.driver.effect_runner import REFUSED
+from cg.sweep.driver.inheritance import Inheritance
 from cg.sweep.effects import Asker
 from cg.sweep.ledger import Reason, TurnReport, legs_usd
 from cg.sweep.planning.gaps import NOBODY, Client
@@ -18,7 +20,7 @@ from cg.sweep.values import Thread, moment
 log = logging.getLogger("cg.sweep")
 
 
-class Sweep(BetweenRequests):
+class Sweep(BetweenRequests, Inheritance):
     """The sweep over one store, for the requests of all threads. Safe to share between threads."""
 
     def process(
@@ -32,12 +34,14 @@ class Sweep(BetweenRequests):
         is_wanted: Callable[[], bool] = always,
         leave: Callable[[Swept], object] = ignored,
         client: Client = NOBODY,
+        session: str | None = None,
     ) -> Swept:
         """The body to send in place of `body`, which may have been read already. Never raises for content: on a fault
         of ours the last frozen form leaves if it is known, else the client's bytes. `settled` is how the gap before it
         was used, for the report. Once `is_wanted` says no, nothing new is decided or remembered, and the turn counts
         as a fault. `leave` is told the turn as soon as every marker in its body resolves, before it is remembered; what
-        fails after that is in the returned `fault`. Raises ValueError for a `now` that is no moment, as all calls do."""
+        fails after that is in the returned `fault`. `session` names the conversation whoever sends it: a body that goes
+        on from what another thread of it has sent takes over what was decided for its own outputs. Raises ValueError for a `now` that is no moment, as all calls do."""
         moment(now)
         try:
             transcript = self.read(body) if isinstance(body, bytes) else body
@@ -46,6 +50,8 @@ class Sweep(BetweenRequests):
             return self.passed(body, thread, Reason.UNREADABLE)
         try:
             state = self.state(thread)
+            if session is not None:
+                state = self.inherited(transcript, thread, session, state, now)
             if REFUSED in state.expanded:
                 return self.passed(transcript.body, thread, Reason.BYPASSED)
             sent, switch = self._sent(thread, state, transcript, now), self._store.switch()
@@ -53,23 +59,29 @@ class Sweep(BetweenRequests):
             turn = self._drive(steps, thread, now, asker, is_wanted)
             swept = self._finish(thread, turn, now, settled, is_wanted, leave)
             self.learn(client, swept.report.gaps, swept.report.events, now)
-            return swept
         except Exception as error:
             return self._fail_open(transcript, thread, error)
+        if session is not None:
+            self.list_thread(thread, session)
+        return swept
 
     def passed(self, body: bytes, thread: str, reason: Reason) -> Swept:
         """A body as it came, counted as a turn that ended for this reason."""
         return self._counted(thread, RequestPlan(body, TurnReport.of(reason)))
 
     def frozen(self, transcript: Transcript, thread: str) -> Swept:
-        """Only what was decided before, from memory: reads no store, writes none, counts nothing."""
-        known = self._known.get(thread)
-        return Swept.of(self._frozen(transcript, known))
+        """Only what was decided before, from memory, and answers that stand in the body: reads no store, writes none,
+        counts nothing."""
+        return Swept.of(self._frozen(transcript, thread))
 
-    def _frozen(self, transcript: Transcript, known: Thread | None) -> RequestPlan:
+    def _frozen(self, transcript: Transcript, thread: str) -> RequestPlan:
+        known = self._known.get(thread)
         if known is None or REFUSED in known.expanded:
             return untouched(transcript, Reason.FAULT)
-        return self.core.frozen_form(transcript, known)
+        turn = self.core.frozen_form(transcript, known)
+        if turn.changes.expanded:
+            self._mark_later(thread, turn.changes.expanded)
+        return turn
 
     def counted(self, transcript: Transcript, thread: str, now: float) -> Swept:
         """What would be sent now, for a body that is only to be measured: decides, writes and counts nothing."""
@@ -141,9 +153,8 @@ class Sweep(BetweenRequests):
     def _fail_open(self, transcript: Transcript, thread: str, error: Exception) -> Swept:
         """The last frozen form if it is known, else the client's bytes; the fault is logged without any content."""
         log.error("fault in the sweep: %s", type(error).__name__)
-        known = self._known.get(thread)
         try:
-            turn = self._frozen(transcript, known)
+            turn = self._frozen(transcript, thread)
         except Exception as again:
             log.error("fault in replaying: %s", type(again).__name__)
             turn = untouched(transcript, Reason.FAULT)

@@ -175,3 +175,27 @@ def test_a_refusal_says_in_the_api_s_own_shape_who_refused(gateway):
         said = json.loads(answer.body)
         assert said["type"] == "error" and said["error"]["type"] == "permission_error"
         assert said["error"]["message"].startswith("cg-proxy: ")
+
+
+def test_a_health_check_needs_no_token_on_another_address():
+    """A container's own check and a cluster's probe send none; everything else does."""
+    elsewhere = Access(is_loopback=False, token=TOKEN)
+    for host in (b"127.0.0.1:8788", b"10.0.0.7:8788", b"cg-proxy"):
+        check = elsewhere.deny([(b"host", host)], is_gateway_route=True, is_for_all=True)
+        assert check is None
+        assert deny(elsewhere, (b"host", host), is_gateway_route=True) is Refusal.TOKEN
+    assert LOOPBACK.deny([(b"host", b"evil.example")], is_gateway_route=True, is_for_all=True) is not None
+
+
+def test_the_health_check_of_a_gateway_with_a_token_is_answered(gateway):
+    """And its figures are not."""
+    with RawUpstream() as upstream:
+
+        async def fine(inbound):
+            return Outbound(200, [], b"ok")
+
+        routes = {b"/healthz": fine, b"/stats": fine}
+        served = gateway(upstream.url, gateway_routes=routes, token=TOKEN.decode(), listen=("0.0.0.0", 0))
+        assert status(ask(served.port, b"GET /healthz")) == 200
+        assert status(ask(served.port, b"GET /stats")) == 401
+        assert status(ask(served.port, b"GET /healthz/")) == 401 and upstream.requests == []

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -168,6 +169,7 @@ def test_without_a_provider_nothing_is_loaded_and_nothing_is_written() -> None:
     """A gateway in a program without tracing does not import OpenTelemetry; with the API alone, no span is made."""
     code = """
 import sys
+import threading
 from cg.gateway import build
 from cg.gateway.telemetry import otel
 assert not [name for name in sys.modules if name.startswith("opentelemetry")]
@@ -192,3 +194,26 @@ def test_usage_is_told_in_the_conventions_terms() -> None:
         "gen_ai.usage.cache_creation.input_tokens": 1100,
     }
     assert json.dumps(request_attributes(Talk().body()))
+
+
+def test_no_body_is_read_on_the_event_loop(spans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long one would hold up all streams for as long as it takes."""
+    threads: list[int] = []
+    read = otel.read
+    monkeypatch.setattr(otel, "read", lambda body: threads.append(threading.get_ident()) or read(body))
+
+    class Fine:
+        async def handle(self, inbound: Inbound) -> Outbound:
+            return Outbound(200, [], b"{}")
+
+    async def session() -> None:
+        outbound = await TracedMessages(Fine(), "https://up.example").handle(
+            Inbound("POST", b"/v1/messages", [], Talk().body())
+        )
+        assert outbound.close is not None
+        await outbound.close()
+
+    asyncio.run(session())
+    assert len(threads) == 1 and threads[0] != threading.get_ident()
+    (span,) = spans.get_finished_spans()
+    assert span.attributes["gen_ai.request.max_tokens"] == 32000

@@ -40,9 +40,13 @@ from cg.sweep.body.splice import append_messages, splice, string_token
 from cg.sweep.body.transcript import read
 from cg.sweep.core.expansion import UNKNOWN_ID, Expansion, expand_id
 from cg.sweep.drivers import Sweep
+from cg.sweep.store import StoreError
 
 MAX_ROUNDS = 3
 MAX_REPLY_BYTES = 32 * 1024 * 1024  # a message that is held back to be looked at
+
+
+Round = tuple[bytes, list[bytes], list[Outcome]]  # the next body, all our additions to its history, what calls brought
 
 
 @dataclass(slots=True)
@@ -105,9 +109,12 @@ class Expander:
         """The upstream's reply to a round, its head read; None when none came that suits, so that the calls pass
         through."""
         start = time.monotonic()
-        made = len(rounds.messages)
+        made, turn = len(rounds.messages), rounds.turn
         try:
-            body, outcomes = await self._turns.run(self._round(message, calls, rounds))
+            body, rounds.messages, outcomes = await self._turns.run_or(
+                self._round(message, calls, rounds, self._from_body_or_store(turn)),
+                self._round(message, calls, rounds, self._from_body(turn)),
+            )
             inbound = rounds.turn.inbound
             reply = await self._upstream.send("POST", inbound.target, rounds.headers, body, inbound.call)
             self._events.tell(UpstreamReplied(reply.status))
@@ -161,31 +168,43 @@ class Expander:
         self._events.tell(Fault.RECOVERY)
 
     def _round(
-        self, message: ReplyMessage, calls: Sequence[Block], rounds: ExpansionRounds
-    ) -> Callable[[], tuple[bytes, list[Outcome]]]:
+        self, message: ReplyMessage, calls: Sequence[Block], rounds: ExpansionRounds, answer: Callable[[str], Expansion]
+    ) -> Callable[[], Round]:
         """For a worker: look the originals up, and write the body of the next round."""
 
-        def work() -> tuple[bytes, list[Outcome]]:
+        def work() -> Round:
             results, outcomes = [], []
             for call in calls:
-                expansion = self._expand(call, rounds.turn)
+                key = expand_id(json.dumps(call["input"]).encode())
+                expansion = UNKNOWN_ID if key is None else answer(key)
                 outcomes.append(Outcome(expansion.outcome))
                 results.append(
                     b'{"type":"tool_result","tool_use_id":%b,"content":%b}'
                     % (json.dumps(call["id"]).encode(), string_token(expansion.answer))
                 )
-            rounds.messages += [
-                assistant_message(message.blocks),
-                b'{"role":"user","content":[%b]}' % b",".join(results),
-            ]
+            answered = b'{"role":"user","content":[%b]}' % b",".join(results)
+            messages = [*rounds.messages, assistant_message(message.blocks), answered]
             sent = read(rounds.turn.body)
-            return splice(sent.body, [append_messages(sent, *rounds.messages)]), outcomes
+            return splice(sent.body, [append_messages(sent, *messages)]), messages, outcomes
 
         return work
 
-    def _expand(self, call: Block, turn: PreparedRequest) -> Expansion:
-        key = expand_id(json.dumps(call["input"]).encode())
-        if key is None:
-            return UNKNOWN_ID
-        with self._turns.thread_lock(turn.thread):
-            return self._sweep.expand(turn.thread, key, self._clock.now(), transcript=turn.transcript)
+    def _from_body_or_store(self, turn: PreparedRequest) -> Callable[[str], Expansion]:
+        def answer(key: str) -> Expansion:
+            with self._turns.thread_lock(turn.thread):
+                return self._sweep.expand(
+                    turn.thread, key, self._clock.now(), transcript=turn.transcript, carried=turn.swept.carries
+                )
+
+        return answer
+
+    def _from_body(self, turn: PreparedRequest) -> Callable[[str], Expansion]:
+        """The originals that stand in the body that was answered: no store is asked for them, and none can keep them."""
+
+        def answer(key: str) -> Expansion:
+            expansion = self._sweep.expand_in_body(key, turn.transcript, turn.swept.carries)
+            if expansion is None:
+                raise StoreError("the body does not hold it, and the store does not answer")
+            return expansion
+
+        return answer

@@ -2,27 +2,30 @@
 whether the reply calls anything else.
 
 If it does not, the client never sees the call: the next round's blocks follow in the same message, numbered on, and the
-last word on usage is the sum. If it does, or anything fails, what was held leaves as it came.
+last word on usage is the sum. If it does, or anything fails, or the reply takes more memory than any message does, what
+was held leaves as it came.
 """
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Any
 
 from cg.gateway.exchange import Headers, first
-from cg.gateway.expansion.expansion import Expander, ExpansionRounds
+from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Expander, ExpansionRounds
 from cg.gateway.http import sse
-from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, decoder_for
-from cg.gateway.replies.message import Block, ReplyMessage, add_usage, of_events
+from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, decoded, decoder_for
+from cg.gateway.replies.message import USAGE_EVENTS, Block, ReplyMessage, StreamUsage, add_usage, of_events
 from cg.gateway.upstream.contract import Cut, Reply, UpstreamError
 from cg.sweep.body.marker import EXPAND_TOOL
 
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 PING_EVERY_S = 10.0  # while an inner call has not begun to answer: clients may count seconds without a byte
 _NUMBERED = (b"content_block_start", b"content_block_delta", b"content_block_stop")
-_USAGE = (b"message_start", b"message_delta")
+SHORT_BYTES = 256 * 1024  # of events that are read in a few milliseconds
+EVENT_COST = 160  # bytes that an event takes beside its own
 _TELLS = re.compile(rb"message_|content_block_start|error")  # names after which a stream may go on differently
 
 
@@ -36,7 +39,7 @@ class StreamState(Enum):
 
     LOOKING = auto()  # they leave as they come, and are kept: a call of our tool may follow
     HOLDING = auto()  # a call of our tool has begun: they wait for its reply's end
-    PASSING = auto()  # it calls a tool of the client's, or failed: nothing more is held
+    PASSING = auto()  # it calls a tool of the client's, failed, or became too long: nothing more is held
     BLIND = auto()  # an event was too long: nothing is looked at any more
     CLOSED = auto()  # no further reply is asked for
 
@@ -59,6 +62,7 @@ class ExpandingStream:
         self._next_reply: asyncio.Task[Reply | None] | None = None
         # Usage of the replies whose calls the client does not see; None while it sees the first one, untouched.
         self._hidden_usage: dict[str, Any] | None = None
+        self._left_at = time.monotonic()  # when the client last got something
         self._delivered = 0  # blocks that the client has
         self._state = StreamState.LOOKING
         self._begin(reply, decoder)
@@ -67,6 +71,8 @@ class ExpandingStream:
         self._reply, self._decoder = reply, decoder
         self._parser = sse.Parser()
         self._events: list[sse.SseEvent] = []  # of this reply, for the case that it has to be sent back
+        self._kept_bytes = 0  # of them, in memory
+        self._usage = StreamUsage()
         self._held: list[sse.SseEvent] = []
         self._numbers: dict[int, int] = {}  # of this reply's blocks, as the client counts them
         self._enter(StreamState.LOOKING)
@@ -91,9 +97,10 @@ class ExpandingStream:
         while True:
             try:
                 async for piece in self._reply.stream():
-                    for part in self._decoder.feed(piece):
-                        for out in self._take(part):
+                    async for part in decoded(self._decoder, piece):
+                        if out := b"".join(self._take(part)):
                             yield out
+                            self._left_at = time.monotonic()
                 self._decoder.end()
             except (UpstreamError, Undecodable) as error:
                 for out in self._rest():
@@ -102,8 +109,7 @@ class ExpandingStream:
                 if isinstance(error, UpstreamError):
                     raise
                 raise Cut("undecodable", is_reset=False) from error
-            is_held = self._state is StreamState.HOLDING
-            message = of_events(_one_by_one(self._events)) if is_held else ReplyMessage()
+            message = await self._message() if self._state is StreamState.HOLDING else ReplyMessage()
             if calls := self._expander.to_answer(message, self._rounds):
                 async for out in self._wait_for(message, calls):
                     yield out
@@ -126,22 +132,23 @@ class ExpandingStream:
         while not (await asyncio.wait({self._next_reply}, timeout=PING_EVERY_S))[0]:
             yield PING
 
+    async def _message(self) -> ReplyMessage:
+        """This reply, put together from its events; a long one in a thread, since it takes a second."""
+        events = _one_by_one(self._events)
+        return of_events(events) if self._kept_bytes < SHORT_BYTES else await asyncio.to_thread(of_events, events)
+
     def _following(self) -> tuple[Reply, ContentDecoder] | None:
         """The next reply, if there is one."""
         if self._next_reply is not None and self._next_reply.cancelled():
             raise Cut("closed", is_reset=True)
         reply = self._next_reply.result() if self._next_reply is not None else None
         self._next_reply = None
-        decoder = decoder_for(reply.headers) if reply is not None else None
+        decoder = decoder_for(reply.headers, is_bounded=False) if reply is not None else None
         return (reply, decoder) if reply is not None and decoder is not None else None
-
-    def _usage_so_far(self) -> ReplyMessage:
-        """What this reply has said of its usage, without its content: most replies are never read whole."""
-        return of_events(event for event in self._events if sse.type_of(event.raw) in _USAGE)
 
     def _count(self) -> None:
         """One reply is over."""
-        message = self._usage_so_far()
+        message = self._usage.message
         if self.first is None:
             self.first = message
         else:
@@ -155,10 +162,17 @@ class ExpandingStream:
         if self._state is StreamState.BLIND:
             yield part
             return
-        passes = self._hidden_usage is None and self._state is not StreamState.HOLDING
+        if self._state is StreamState.PASSING and self._hidden_usage is None:
+            if rest := self._parser.rest():
+                self._usage.feed(rest)
+                self._parser = sse.Parser()
+                yield rest
+            self._usage.feed(part)
+            yield part
+            return
+        passes = self._hidden_usage is None and self._state is StreamState.LOOKING
         if passes and self._parser.is_whole(part) and not _TELLS.search(part):
-            if self._state is StreamState.LOOKING:
-                self._events.append(sse.SseEvent(part))  # several, read one by one if the reply has to be
+            self._keep(sse.SseEvent(part))  # several, read one by one if the reply has to be
             yield part
             return
         try:
@@ -171,9 +185,11 @@ class ExpandingStream:
 
     def _pass(self, event: sse.SseEvent) -> Iterator[bytes]:
         kind = sse.type_of(event.raw)
+        if kind in USAGE_EVENTS:
+            self._usage.take(event)
+        if self._state in (StreamState.LOOKING, StreamState.HOLDING):
+            self._keep(event)
         is_looked_at = self._state in (StreamState.LOOKING, StreamState.HOLDING)
-        if is_looked_at or kind in _USAGE:
-            self._events.append(event)
         if kind == b"content_block_start" and is_looked_at:
             block = event.data().get("content_block")
             if isinstance(block, dict) and block.get("type") == "tool_use":
@@ -181,12 +197,25 @@ class ExpandingStream:
                 self._enter(StreamState.HOLDING if is_ours else StreamState.PASSING)
         elif kind == b"error":
             self._enter(StreamState.PASSING)
-        if self._state is StreamState.HOLDING and kind != b"ping":
+        if self._state is StreamState.HOLDING and not (kind == b"ping" and self._is_silent()):
             self._held.append(event)
             return
         if self._state is not StreamState.HOLDING:
             yield from self._flush()
         yield from self._out(event, kind)
+
+    def _keep(self, event: sse.SseEvent) -> None:
+        """Keep an event in case that a call of ours follows, up to a bound on all of them."""
+        self._kept_bytes += len(event.raw) + EVENT_COST
+        if self._kept_bytes > MAX_REPLY_BYTES:
+            self._events = []
+            self._enter(StreamState.PASSING)
+        else:
+            self._events.append(event)
+
+    def _is_silent(self) -> bool:
+        """Whether the client has had nothing for so long that a ping must not wait for what was held before it."""
+        return time.monotonic() - self._left_at > PING_EVERY_S
 
     def _flush(self) -> Iterator[bytes]:
         """What was held, as it came."""
@@ -217,10 +246,10 @@ class ExpandingStream:
         """One event as the client gets it: the first reply's untouched, the next ones' numbered on and summed up."""
         if kind in _NUMBERED:
             yield self._numbered(event, kind)
-        elif self._hidden_usage is None or kind not in _USAGE:
+        elif self._hidden_usage is None or kind not in USAGE_EVENTS:
             yield event.raw
         elif kind == b"message_delta":
-            usage = add_usage(self._hidden_usage, self._usage_so_far().usage)
+            usage = add_usage(self._hidden_usage, self._usage.message.usage)
             yield sse.write("message_delta", {**event.data(), "usage": usage})
 
     def _numbered(self, event: sse.SseEvent, kind: bytes) -> bytes:

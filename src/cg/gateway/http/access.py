@@ -35,15 +35,20 @@ class Access:
     is_loopback: bool
     token: bytes | None = None
 
-    def deny(self, headers: Headers, *, is_gateway_route: bool, needs_token: bool = False) -> Denial | None:
+    def deny(
+        self, headers: Headers, *, is_gateway_route: bool, needs_token: bool = False, is_for_all: bool = False
+    ) -> Denial | None:
         """Why a request is refused, or None. `is_gateway_route`: it is for one of our own routes, which no other page may
-        read; `needs_token`: it is for one that shows content."""
+        read; `needs_token`: it is for one that shows content; `is_for_all`: it is for one that tells nothing of anybody,
+        which whoever reaches another address than a loopback one may ask: health checks have no token."""
         if self._has_token(headers):
             return None
         if needs_token and self.token is None:
             return Denial(Refusal.TOKEN, 403, "this route needs a token, and cg-proxy was started without one")
-        if needs_token or not self.is_loopback:
+        if needs_token or not (self.is_loopback or is_for_all):
             return Denial(Refusal.TOKEN, 401, "x-cg-token is missing or wrong")
+        if not self.is_loopback:
+            return None
         host = first(headers, b"host") or b""
         if not _names_this_machine(host) or any(name in FORWARDED for name, _ in headers):
             return Denial(

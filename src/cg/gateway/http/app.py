@@ -30,6 +30,7 @@ from cg.gateway.upstream.contract import Cut, NotHttp, TimedOut, TooLong, Unreac
 
 log = logging.getLogger("cg.gateway")
 NEEDS_TOKEN = frozenset([b"/expand"])  # shows content
+FOR_ALL = frozenset([b"/healthz"])  # says whether requests are served, and nothing else
 
 
 class MessagesHandler(Protocol):
@@ -147,7 +148,10 @@ class App:
         if self.active > self._settings.max_requests:
             return Denial(Refusal.BUSY, 503, "too many requests at one time", ((b"retry-after", b"1"),))
         return self._access.deny(
-            call.headers, is_gateway_route=route is Route.OWN, needs_token=call.path in NEEDS_TOKEN
+            call.headers,
+            is_gateway_route=route is Route.OWN,
+            needs_token=call.path in NEEDS_TOKEN,
+            is_for_all=route is Route.OWN and call.path in FOR_ALL,
         )
 
     async def _answer_swept(self, call: RequestCycle, route: Route, messages: MessagesHandler) -> None:

@@ -1,16 +1,21 @@
 """Compressed replies: read as they come, within bounds, by whatever decoders this installation has."""
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
 from cg.gateway.exchange import Headers, first
+from cg.gateway.loop_turns import LoopTurns
 from cg.gateway.upstream.contract import Reply
 
 PIECE_BYTES = 1024 * 1024  # decoded at one time: a few bytes can stand for very many
+PART_BYTES = 64 * 1024  # looked at between two turns of the loop
+GZIP_SLICE_BYTES = 8 * 1024  # what stands behind a member is copied at its end, and a member may have twenty bytes
 ZSTD_SLICE_BYTES = 32  # eight blocks
+MAX_ZSTD_WINDOW_LOG = 26  # 64 MiB, which the decoder keeps; RFC 9659 allows 8
 MAX_DECODED_BYTES = 32 * 1024 * 1024  # of one reply; the longest message is some megabytes
 
 
@@ -77,6 +82,10 @@ class GzipDecoder:
         self._is_over = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
+        for at in range(0, len(piece), GZIP_SLICE_BYTES):
+            yield from self._feed_slice(piece[at : at + GZIP_SLICE_BYTES])
+
+    def _feed_slice(self, piece: bytes) -> Iterator[bytes]:
         while piece and not self._is_over:
             if self._member.is_over:
                 self._member, self._is_first = _ZlibMember(16 + zlib.MAX_WBITS), False
@@ -173,14 +182,16 @@ class BrotliDecoder:
 
 
 class BoundedDecoder:
-    """Another decoder, up to a bound on all that it gives out: a kilobyte can stand for gigabytes."""
+    """Another decoder, up to a bound on all that it takes and on all that it gives out: a kilobyte can stand for gigabytes,
+    and gigabytes behind the end of a body for nothing."""
 
     def __init__(self, decoder: ContentDecoder) -> None:
         self._decoder = decoder
-        self._size = 0
+        self._taken = self._size = 0
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        if self._size > MAX_DECODED_BYTES:
+        self._taken += len(piece)
+        if max(self._taken, self._size) > MAX_DECODED_BYTES:
             raise Undecodable(f"more than {MAX_DECODED_BYTES} bytes")
         for part in self._decoder.feed(piece):
             self._size += len(part)
@@ -213,8 +224,10 @@ def _zstd() -> Callable[[], ContentDecoder] | None:
     if module is None:
         return None
     if hasattr(module.ZstdDecompressor, "decompressobj"):
-        return lambda: ZstdDecoder(lambda: module.ZstdDecompressor().decompressobj())
-    return lambda: ZstdDecoder(module.ZstdDecompressor)
+        # One context for all frames of a reply: a frame may have nine bytes, and a context has a hundred thousand.
+        return lambda: ZstdDecoder(module.ZstdDecompressor(max_window_size=1 << MAX_ZSTD_WINDOW_LOG).decompressobj)
+    options = {module.DecompressionParameter.window_log_max: MAX_ZSTD_WINDOW_LOG}
+    return lambda: ZstdDecoder(partial(module.ZstdDecompressor, options=options))
 
 
 _MAKERS: dict[bytes, Callable[[], ContentDecoder] | None] = {
@@ -227,11 +240,12 @@ _MAKERS: dict[bytes, Callable[[], ContentDecoder] | None] = {
 }
 
 
-def decoder_for(headers: Headers) -> ContentDecoder | None:
-    """The decoder of a reply; None when its encoding is not known here, or was applied twice."""
+def decoder_for(headers: Headers, *, is_bounded: bool = True) -> ContentDecoder | None:
+    """The decoder of a reply; None when its encoding is not known here, or was applied twice. One that is not bounded is
+    for whoever keeps nothing of what it gives out."""
     coding = (first(headers, b"content-encoding") or b"identity").strip().lower()
     maker = _MAKERS.get(coding)
-    if maker is None or coding == b"identity":
+    if maker is None or coding == b"identity" or not is_bounded:
         return maker and maker()
     return BoundedDecoder(maker())
 
@@ -256,6 +270,19 @@ def acceptable(headers: Headers) -> Headers:
     return kept
 
 
+async def decoded(decoder: ContentDecoder, piece: bytes) -> AsyncIterator[bytes]:
+    """What a piece of a body stands for, in parts of at most PART_BYTES; others on the loop have their turns in between:
+    a few bytes can stand for gigabytes, and many for nothing at all. Raises Undecodable."""
+    turns = LoopTurns()
+    for long in decoder.feed(piece):
+        for at in range(0, len(long), PART_BYTES):
+            yield long[at : at + PART_BYTES] if len(long) > PART_BYTES else long
+            if turns.is_due:
+                await turns.give()
+        if turns.is_due:
+            await turns.give()
+
+
 async def read_decoded(reply: Reply, limit: int) -> bytes:
     """A reply's body, decoded. Raises an UpstreamError, or Undecodable also past `limit` bytes."""
     decoder = decoder_for(reply.headers)
@@ -263,7 +290,7 @@ async def read_decoded(reply: Reply, limit: int) -> bytes:
         raise Undecodable("content-encoding")
     body = bytearray()
     async for piece in reply.stream():
-        for part in decoder.feed(piece):
+        async for part in decoded(decoder, piece):
             body += part
             if len(body) > limit:
                 raise Undecodable(f"more than {limit} bytes")

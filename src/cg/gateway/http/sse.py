@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cg.gateway.http import bounded_json
+
 MAX_EVENT_BYTES = 16 * 1024 * 1024  # a tool's arguments come in small deltas; one event is seldom over 100 KB
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")
+_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\r", b"\r\n\n", b"\n\r\n")
 _NAME = re.compile(rb"(?:\A|[\r\n])event:([^\r\n]*)")
 _TYPE = re.compile(rb'(?:\A|[\r\n])data: ?\{\s*"type"\s*:\s*"([a-z_]+)"')
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
@@ -31,10 +34,10 @@ class SseEvent:
         return next((v.decode("utf-8", "replace") for k, v in self._fields() if k == b"event"), "")
 
     def data(self) -> dict[str, Any]:
-        """The JSON object in its data; empty if it holds none."""
+        """The JSON object in its data; empty if it holds none, or one that takes too much memory."""
         text = b"\n".join(value for key, value in self._fields() if key == b"data")
         try:
-            value = json.loads(text)
+            value = bounded_json.loads(text)
         except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
@@ -66,6 +69,19 @@ class Parser:
         del self._held[:at]
         if len(self._held) > MAX_EVENT_BYTES:
             raise EventTooLong
+
+    def skip(self, piece: bytes) -> None:
+        """Take a piece whose complete events nobody wants: only what begins the next one is held. Raises EventTooLong."""
+        start = max(0, len(self._held) - 3)
+        self._held += piece
+        found = ((self._held.rfind(end, start), len(end)) for end in _ENDS)
+        del self._held[: max((at + size for at, size in found if at >= 0), default=0)]
+        if len(self._held) > MAX_EVENT_BYTES:
+            raise EventTooLong
+
+    def holds(self, word: bytes) -> bool:
+        """Whether a word stands in what belongs to no complete event."""
+        return word in self._held
 
     def rest(self) -> bytes:
         """What was fed and belongs to no complete event."""

@@ -25,7 +25,15 @@ from cg.gateway.events import (
 from cg.gateway.exchange import Headers, Inbound, Outbound
 from cg.gateway.expansion.expansion import MAX_REPLY_BYTES, Expander, ExpansionRounds
 from cg.gateway.expansion.stream import ExpandingStream, is_stream
-from cg.gateway.http.content_encoding import ContentDecoder, Undecodable, acceptable, decoder_for, is_encoded
+from cg.gateway.http.content_encoding import (
+    ContentDecoder,
+    IdentityDecoder,
+    Undecodable,
+    acceptable,
+    decoded,
+    decoder_for,
+    is_encoded,
+)
 from cg.gateway.http.forwarding import incoming, outgoing
 from cg.gateway.messages.background_tasks import BackgroundTasks
 from cg.gateway.messages.idle_timers import NOT_TIMED, IdleTimers
@@ -46,6 +54,7 @@ log = logging.getLogger("cg.gateway")
 Carried = tuple[Identity, ...]
 REFUSALS = (400, 413)  # rule 11: what a body of ours could be to blame for
 WRITE_DOWN_S = 10.0  # for what is not written down yet when the gateway stops
+PASSED_BYTES = 1024 * 1024  # at one time, of a reply that was begun to be looked at
 MAX_BACKGROUND_TASKS = 256  # pieces of work after replies; past it a figure is lost rather than memory
 
 
@@ -200,7 +209,10 @@ class SweepHandler:
         rounds = ExpansionRounds(turn, headers)
         if not is_stream(reply.headers):
             return await self._json_answer(turn, reply, decoder, rounds)
-        stream = ExpandingStream(self._expander, rounds, reply, decoder)
+        unbounded = (
+            decoder_for(reply.headers, is_bounded=False) or decoder
+        )  # the stream keeps a bounded part of what comes
+        stream = ExpandingStream(self._expander, rounds, reply, unbounded)
         return Outbound(200, _decoded_headers(reply_headers), self._expanded_pieces(turn, stream), stream.close)
 
     async def _expanded_pieces(self, turn: PreparedRequest, stream: ExpandingStream) -> AsyncIterator[bytes]:
@@ -218,25 +230,29 @@ class SweepHandler:
         """A reply that is no stream: looked at as a whole, and answered here if it only calls our tool."""
         reply_headers = incoming(reply.headers)
         source = reply.stream()
-        raw, decoded = bytearray(), bytearray()
+        raw = bytearray()
+        whole = raw if isinstance(decoder, IdentityDecoder) else bytearray()
         try:
             async for piece in source:
                 raw += piece
-                for part in decoder.feed(piece):
-                    decoded += part
-                if len(decoded) > MAX_REPLY_BYTES:
+                if whole is not raw:
+                    async for part in decoded(decoder, piece):
+                        whole += part
+                if len(whole) > MAX_REPLY_BYTES:
                     raise Undecodable("too long")
             decoder.end()
         except UpstreamError as error:
-            return Outbound(200, reply_headers, _until_cut(bytes(raw), error), reply.close)
+            return Outbound(200, reply_headers, _until_cut(raw, error), reply.close)
         except Undecodable:
             self._events.tell(Fault.UPSTREAM_UNREADABLE)
-            return Outbound(200, reply_headers, _unread(bytes(raw), source), reply.close)
-        decoded_body = bytes(decoded)
+            del whole  # what is passed on may be long in going
+            return Outbound(200, reply_headers, _unread(raw, source), reply.close)
+        decoded_body = bytes(whole)
         body, message = await self._expander.in_json(decoded_body, rounds)
         self._reply_ended(turn, len(turn.body), message)
         if body is decoded_body:
-            return Outbound(200, _without(reply_headers, b"content-length"), bytes(raw), reply.close)
+            as_it_came = body if whole is raw else bytes(raw)
+            return Outbound(200, _without(reply_headers, b"content-length"), as_it_came, reply.close)
         return Outbound(200, _decoded_headers(reply_headers), body, reply.close)
 
     # -- after a reply -------------------------------------------------------------------------------------------------
@@ -270,15 +286,17 @@ def _decoded_headers(headers: Headers) -> Headers:
     return _without(headers, b"content-length", *((b"content-encoding",) if is_encoded(headers) else ()))
 
 
-async def _until_cut(raw: bytes, error: UpstreamError) -> AsyncIterator[bytes]:
+async def _until_cut(raw: bytearray, error: UpstreamError) -> AsyncIterator[bytes]:
     """A reply that was cut, as far as it came."""
     if raw:
-        yield raw
+        yield bytes(raw)
     raise error
 
 
-async def _unread(raw: bytes, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A reply that was begun to be looked at, and is not any more."""
-    yield raw
+async def _unread(raw: bytearray, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A reply that was begun to be looked at, and is not any more; what was kept of it is let go of as it leaves."""
+    while raw:
+        yield bytes(raw[:PASSED_BYTES])
+        del raw[:PASSED_BYTES]
     async for piece in source:
         yield piece

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 from cg.gateway.expansion.stream import is_stream
-from cg.gateway.http.content_encoding import ContentDecoder, IdentityDecoder, Undecodable
+from cg.gateway.http.content_encoding import ContentDecoder, IdentityDecoder, Undecodable, decoded
 from cg.gateway.replies.message import ReplyMessage, StreamUsage, of_json
 from cg.gateway.upstream.contract import Reply, UpstreamError
 
@@ -22,7 +22,7 @@ async def with_usage_read(
     try:
         async for piece in reply.stream():
             yield piece
-            reader.read(piece)
+            await reader.read(piece)
     except UpstreamError:
         failed(reader.message())
         raise
@@ -34,7 +34,7 @@ class _UsageReader:
         self._decoder = decoder
         self._is_plain = isinstance(decoder, IdentityDecoder)  # most are, and a piece then costs no iterator
 
-    def read(self, piece: bytes) -> None:
+    async def read(self, piece: bytes) -> None:
         """Read what can be read; after a piece that cannot, nothing more."""
         if self._is_plain:
             self.take(piece)
@@ -42,7 +42,7 @@ class _UsageReader:
         if self._decoder is None:
             return
         try:
-            for part in self._decoder.feed(piece):
+            async for part in decoded(self._decoder, piece):
                 self.take(part)
         except Undecodable:
             self._decoder = None
@@ -67,10 +67,15 @@ class _JsonUsageReader(_UsageReader):
     def __init__(self, decoder: ContentDecoder | None) -> None:
         super().__init__(decoder)
         self._body = bytearray()
+        self._is_too_long = False
 
     def take(self, part: bytes) -> None:
-        if len(self._body) <= MAX_JSON_BYTES:
-            self._body += part
+        if self._is_too_long:
+            return
+        self._body += part
+        if len(self._body) > MAX_JSON_BYTES:
+            self._is_too_long, self._body = True, bytearray()
 
     def message(self) -> ReplyMessage | None:
-        return of_json(bytes(self._body)) if self._decoder is not None else None
+        is_read = self._decoder is not None and not self._is_too_long
+        return of_json(self._body) if is_read else None

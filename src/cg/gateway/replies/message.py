@@ -6,12 +6,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cg.gateway.http import sse
+from cg.gateway.http import bounded_json, sse
 from cg.sweep.body.marker import EXPAND_TOOL
 from cg.sweep.values import Usage, usage_of
 
 Block = dict[str, Any]
+USAGE_EVENTS = (b"message_start", b"message_delta")
 _NAMED = b"message_"  # in the name of each event that holds usage, and of one that does not
+MAX_MESSAGE_BYTES = 24 * 1024 * 1024  # in memory, of a message that is put together from its events
+MAX_USAGE_EVENT_BYTES = 256 * 1024  # an event that holds usage has some hundred bytes
+MAX_USAGE_KEYS = 64  # of one call's usage; a dozen are known
+_TEXTS = {  # kinds of deltas that go on with a text: the member of the block, and where the text stands in the delta
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "input_json_delta": ("input", "partial_json"),
+}
+_STARTS = ("message_start", "content_block_start")
 _SUMMED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
@@ -43,8 +54,9 @@ class ReplyMessage:
         return uses if ours and all(isinstance(n, str) for n in names) and len(set(names)) == len(names) else []
 
 
-def of_json(raw: bytes) -> ReplyMessage | None:
-    """The message in a JSON reply; None if it is none. One with a number that could not be written again is not whole."""
+def of_json(raw: bytes | bytearray) -> ReplyMessage | None:
+    """The message in a JSON reply; None if it is none, or takes too much memory. One with a number that could not be
+    written again is not whole."""
     beyond: list[str] = []
 
     def number(text: str) -> float:
@@ -54,7 +66,7 @@ def of_json(raw: bytes) -> ReplyMessage | None:
         return number_read
 
     try:
-        value = json.loads(raw, parse_float=number, parse_constant=number)
+        value = bounded_json.loads(raw, number)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or value.get("type") != "message":
@@ -75,20 +87,27 @@ def of_events(events: Iterable[sse.SseEvent]) -> ReplyMessage:
     """The message that a stream's events tell of, as far as they go."""
     assembly = MessageAssembly()
     for event in events:
-        assembly.take(event.data())
+        assembly.take(event)
     return assembly.message
 
 
 class MessageAssembly:
-    """Puts a message together, event by event."""
+    """Puts a message together, event by event, as long as it takes a bounded amount of memory."""
 
     def __init__(self) -> None:
         self.message = ReplyMessage()
         self._pieces: dict[tuple[int, str], list[str]] = {}  # of a block that is not complete, by its member
+        self._characters, self._is_wide = 0, False  # of all texts
+        self._others = 0  # bytes of all else, in memory
 
-    def take(self, data: Mapping[str, Any]) -> None:
-        """Take in one event's data; what is not known here makes the message not whole."""
+    def take(self, event: sse.SseEvent) -> None:
+        """Take in one event; what is not known here, or would be too much, makes the message not whole."""
+        data = event.data()
         try:
+            kind = data.get("type")
+            if kind in _STARTS or (kind == "content_block_delta" and data["delta"].get("type") not in _TEXTS):
+                self._others += bounded_json.size_in_memory(event.raw)
+                self._check_size()
             self._take(data)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
             self.message.is_complete = False
@@ -97,8 +116,7 @@ class MessageAssembly:
         message = self.message
         match data.get("type"):
             case "message_start":
-                message.model = _string(data["message"].get("model"))
-                merge_usage(message.usage, data["message"].get("usage"))
+                take_usage(message, data)
                 message.blocks += data["message"].get("content") or []
             case "content_block_start":
                 if data["index"] != len(message.blocks):
@@ -109,8 +127,7 @@ class MessageAssembly:
             case "content_block_stop":
                 self._complete(data["index"])
             case "message_delta":
-                message.stop_reason = _string(data["delta"].get("stop_reason")) or message.stop_reason
-                merge_usage(message.usage, data.get("usage"))
+                take_usage(message, data)
             case "error":
                 message.is_complete = False
             case _:  # ping, message_stop, and whatever else brings no content
@@ -119,25 +136,33 @@ class MessageAssembly:
     def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
         block = self.message.blocks[index]
         match delta.get("type"):
-            case "text_delta":
-                self._pieces.setdefault((index, "text"), []).append(delta["text"])
-            case "thinking_delta":
-                self._pieces.setdefault((index, "thinking"), []).append(delta["thinking"])
-            case "signature_delta":
-                self._pieces.setdefault((index, "signature"), []).append(delta["signature"])
-            case "input_json_delta":
-                self._pieces.setdefault((index, "input"), []).append(delta["partial_json"])
+            case str(kind) if kind in _TEXTS:
+                member, key = _TEXTS[kind]
+                self._add(index, member, delta[key])
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or []), delta["citation"]]
             case _:
                 self.message.is_complete = False
+
+    def _add(self, index: int, member: str, text: str) -> None:
+        self._characters += len(text)
+        self._is_wide = self._is_wide or not text.isascii()
+        self._check_size()
+        self._pieces.setdefault((index, member), []).append(text)
+
+    def _check_size(self) -> None:
+        size = self._characters * (bounded_json.WIDE if self._is_wide else 1) + self._others
+        if size > MAX_MESSAGE_BYTES:
+            self._pieces.clear()
+            self.message.blocks.clear()
+            raise ValueError(f"more than {MAX_MESSAGE_BYTES} bytes in memory")
 
     def _complete(self, index: int) -> None:
         block = self.message.blocks[index]
         for key in ("text", "thinking", "signature", "input"):
             text = "".join(self._pieces.pop((index, key), ()))
             if key == "input" and text:
-                block[key] = json.loads(text)
+                block[key] = bounded_json.loads(text.encode("utf-8", "surrogatepass"))
             elif text:
                 block[key] = block.get(key, "") + text
 
@@ -147,29 +172,49 @@ class StreamUsage:
 
     def __init__(self) -> None:
         self._parser = sse.Parser()
-        self._assembly = MessageAssembly()
         self._is_given_up = False
+        self._end = b""  # of the piece before: a name may lie across two
+        self.message = ReplyMessage()  # without any content
 
     def feed(self, piece: bytes) -> None:
         """Look at decoded bytes; what cannot be followed is given up in silence."""
-        if self._is_given_up or (_NAMED not in piece and self._parser.is_whole(piece)):
+        if self._is_given_up:
             return
+        is_named = _NAMED in piece or _NAMED in self._end + piece[: len(_NAMED)]
+        self._end = (self._end + piece)[-len(_NAMED) :]
         try:
+            if not is_named and not self._parser.holds(_NAMED):
+                self._parser.skip(piece)
+                return
             for event in self._parser.feed(piece):
-                if sse.type_of(event.raw) in (b"message_start", b"message_delta"):
-                    self._assembly.take(event.data())
+                self.take(event)
         except sse.EventTooLong:
             self._is_given_up, self._parser = True, sse.Parser()
 
-    @property
-    def message(self) -> ReplyMessage:
-        return self._assembly.message
+    def take(self, event: sse.SseEvent) -> None:
+        """Look at one event."""
+        if sse.type_of(event.raw) in USAGE_EVENTS and len(event.raw) <= MAX_USAGE_EVENT_BYTES:
+            take_usage(self.message, event.data())
+
+
+def take_usage(message: ReplyMessage, data: Mapping[str, Any]) -> None:
+    """Take in what the data of one event says of a message as a whole."""
+    started, ended = data.get("message"), data.get("delta")
+    match data.get("type"):
+        case "message_start" if isinstance(started, dict):
+            message.model = _string(started.get("model"))
+            merge_usage(message.usage, started.get("usage"))
+        case "message_delta":
+            if isinstance(ended, dict):
+                message.stop_reason = _string(ended.get("stop_reason")) or message.stop_reason
+            merge_usage(message.usage, data.get("usage"))
 
 
 def merge_usage(into: dict[str, Any], more: object) -> None:
     """Take over what a later report of the same call says; figures in it are totals, not increments."""
-    if isinstance(more, dict):
-        into.update({key: value for key, value in more.items() if value is not None})
+    for key, value in more.items() if isinstance(more, dict) else ():
+        if value is not None and (key in into or len(into) < MAX_USAGE_KEYS):
+            into[key] = value
 
 
 def add_usage(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Names are those of the GenAI semantic conventions for inference (status: develop
 never imported here: a program that has set a provider has done so.
 """
 
+import asyncio
 import logging
 import re
 import sys
@@ -106,7 +107,7 @@ class TracedMessages:
         if trace is None:
             return await self._messages.handle(inbound)
         try:
-            span, is_ours = self._begin_span(trace, inbound)
+            span, is_ours = await self._begin_span(trace, inbound)
         except Exception as error:  # of a sampler or a processor that the program brought
             log.error("no span could be begun: %s", type(error).__name__)
             return await self._messages.handle(inbound)
@@ -128,13 +129,13 @@ class TracedMessages:
             _mark_failed(trace, span, str(outbound.status))
         return _ending_span(trace, span, outbound)
 
-    def _begin_span(self, trace: Any, inbound: Inbound) -> tuple[Any, bool]:
+    async def _begin_span(self, trace: Any, inbound: Inbound) -> tuple[Any, bool]:
         """The request's span, and whether it is ours to end: an SDK that has begun one for this call keeps it."""
         current = trace.get_current_span()
         if OPERATION in (getattr(current, "attributes", None) or {}):
             return current, False
         tracer = trace.get_tracer("cg.gateway", __version__)
-        requested = request_attributes(inbound.body)
+        requested = await asyncio.to_thread(request_attributes, inbound.body)  # a long body holds up nobody's stream
         name = requested.get("gen_ai.request.model")
         return (
             tracer.start_span(

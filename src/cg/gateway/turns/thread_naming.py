@@ -5,7 +5,7 @@ import re
 
 from cg.gateway.exchange import Headers, first
 from cg.sweep.body.transcript import Transcript
-from cg.sweep.history.thread_key import thread_key, user_key
+from cg.sweep.history.thread_key import session_key, thread_key, user_key
 from cg.sweep.planning.gaps import Client
 from cg.sweep.values import DIGEST_BYTES
 
@@ -41,16 +41,25 @@ class ThreadNaming:
         name = user_key(self._secret, credential=credential_of(headers), upstream=self._upstream, kind=kind)
         return Client(name, is_person=not is_program)
 
+    def session(self, headers: Headers, transcript: Transcript) -> str | None:
+        """What all threads of a request's session are put down under; None where it has no id."""
+        return session_key(
+            self._secret, upstream=self._upstream, headers=_names_in(headers), session_id=transcript.session_id
+        )
+
     def _key(self, headers: Headers, session_id: str | None, opening: bytes) -> str:
-        named = {key.decode(): value.decode("latin-1") for key, value in reversed(headers) if key in NAMES}
         return thread_key(
             self._secret,
             credential=credential_of(headers),
             upstream=self._upstream,
-            headers=named,
+            headers=_names_in(headers),
             session_id=session_id,
             opening=opening,
         )
+
+
+def _names_in(headers: Headers) -> dict[str, str]:
+    return {key.decode(): value.decode("latin-1") for key, value in reversed(headers) if key in NAMES}
 
 
 def credential_of(headers: Headers) -> str:

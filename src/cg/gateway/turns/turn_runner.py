@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from cg.gateway.events import Events, Fault, Stage, StageTimed
 from cg.gateway.exchange import Inbound
 from cg.gateway.state.clock import Clock
-from cg.gateway.turns.job import Activity, Job, JobClock, JobResult, UnlockedAsker
+from cg.gateway.turns.job import QUEUE_BUDGETS, Activity, Job, JobClock, JobResult, UnlockedAsker
 from cg.gateway.turns.keyed_locks import KeyedLocks
 from cg.gateway.turns.prepared_request import PreparedRequest, as_it_came
 from cg.gateway.turns.thread_naming import ThreadNaming
@@ -108,6 +108,22 @@ class TurnRunner:
         """Whose waits a request shows."""
         return self._naming.client(inbound.headers)
 
+    async def run_or(self, work: Callable[[], T], spare: Callable[[], T]) -> T:
+        """Do something in a worker thread; once it fails, or has taken the budget, what `spare` makes, which must wait
+        for no store. Where `spare` fails too, the work may take as long as a request may wait for others."""
+        doing = asyncio.ensure_future(self.run(work))
+        try:
+            await asyncio.wait({doing}, timeout=self._budget_s)
+            if doing.done() and doing.exception() is None:
+                return doing.result()
+            try:
+                return await asyncio.wrap_future(self._fallback_workers.submit(spare))
+            except Exception:
+                return await asyncio.wait_for(asyncio.shield(doing), QUEUE_BUDGETS * self._budget_s)
+        finally:
+            doing.add_done_callback(_heard)
+            doing.cancel()
+
     def thread_lock(self, thread: str) -> Any:
         """The thread's lock, for a worker that writes what did not come of a request."""
         return self._threads.holding(thread)
@@ -171,6 +187,7 @@ class TurnRunner:
                 is_wanted=job.wanted,
                 leave=leave,
                 client=self.client(job.inbound),
+                session=self._naming.session(job.inbound.headers, transcript),
             )
         return PreparedRequest(job.inbound, thread, transcript, swept, now)
 
@@ -235,6 +252,12 @@ class TurnRunner:
         return PreparedRequest(
             job.inbound, thread, transcript, self._sweep.frozen(transcript, thread), self._clock.now()
         )
+
+
+def _heard(done: "asyncio.Future[Any]") -> None:
+    """What came of work that nobody waits for any more is no error that nobody has seen."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _no_gap(thread: str) -> Gap:

@@ -11,6 +11,7 @@ import httpcore2 as http
 
 from cg.errors import CgError
 from cg.gateway.exchange import Headers, first
+from cg.gateway.loop_turns import LoopTurns
 from cg.gateway.upstream.base_url import checked
 from cg.gateway.upstream.contract import Body, Cut, NotHttp, Reply, TimedOut, Unreachable, UpstreamError, read_whole
 from cg.gateway.upstream.network import LoopBackend
@@ -37,9 +38,12 @@ class PooledReply:
         self._has_no_body = method == "HEAD" or self.status in BODILESS
 
     async def stream(self) -> AsyncIterator[bytes]:
+        turns = LoopTurns()
         try:
             async for piece in self._response.stream:
                 yield piece
+                if turns.is_due:  # what has come in may be ten thousand chunks of a byte each
+                    await turns.give()
         except http.TimeoutException as error:
             raise TimedOut(type(error).__name__) from error
         except http.ReadError as error:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -56,17 +56,27 @@ class Expansion:
 UNKNOWN_ID = Expansion(ExpansionOutcome.UNKNOWN, NEVER_EXISTED.encode())
 
 
+def in_body(key: str | None, transcript: Transcript | None, removed: Container[Identity]) -> Expansion | None:
+    """The original from the body, if it is one of what was `removed`; None if it does not stand there.
+
+    The client re-sends every original, so no store is needed for nearly all of them.
+    """
+    for text in transcript.tool_texts if transcript and key is not None else ():
+        if text.sha256[:16] == key and text.identity in removed:
+            return Expansion(ExpansionOutcome.ORIGINAL, text.content, text.sha256)
+    return None
+
+
 def expand(key: str | None, transcript: Transcript | None, thread: Thread) -> Steps[Expansion]:
     """The original from the body, else from the store, else why there is none.
 
-    The client re-sends every original, so the body is the first source; the store serves histories that were compacted.
-    Only what was removed in this thread is found: a forged id reads nothing.
+    The body is the first source; the store serves histories that were compacted. Only what was removed in this thread is
+    found: a forged id reads nothing.
     """
     if key is None:
         return UNKNOWN_ID
-    for text in transcript.tool_texts if transcript else ():
-        if text.identity in thread.removals and text.identity.key == key:
-            return Expansion(ExpansionOutcome.ORIGINAL, text.content, text.identity.sha256)
+    if (here := in_body(key, transcript, thread.removals)) is not None:
+        return here
     found = yield Fetch(key)
     match found:
         case Payload():

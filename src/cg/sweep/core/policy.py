@@ -18,7 +18,7 @@ from cg.sweep.core import lifetimes, selection
 from cg.sweep.core.changes import Changes
 from cg.sweep.core.removal import apply
 from cg.sweep.core.request_state import RequestState, ratio
-from cg.sweep.core.restoration import answer_expansions, end_paused, put_back, restore
+from cg.sweep.core.restoration import answer_expansions, answer_from_body, end_paused, put_back, restore
 from cg.sweep.core.unchanged_notice import leaned_on
 from cg.sweep.counters import Decline, Event
 from cg.sweep.effects import Declare, Steps
@@ -114,7 +114,7 @@ class Core:
         )
 
     def frozen_form(self, transcript: Transcript, thread: Thread) -> RequestPlan:
-        """Only what was decided before, for a turn in which something of ours failed.
+        """Only what was decided before, and answers that stand in the body, for a turn in which something of ours failed.
 
         A thread whose tool was never declared has sent no marker yet, and none leaves without the tool that answers it.
         """
@@ -125,9 +125,11 @@ class Core:
         state = RequestState(transcript, thread, where, Phase.UNKNOWN, 0.0, frozen)
         lifetimes.keep(state, self.planner)
         declaration = None if EXPAND_TOOL in transcript.declares or not transcript.has_tools else thread.declaration
+        answer_from_body(state)
         body = self._rewrite(state, declaration)
         report = replace(self._report(state, Reason.FAULT), lifetime=lifetimes.described(state))
-        return RequestPlan(body, report, carries=carried(state), declares=declaration is not None)
+        changes = Changes(expanded=tuple(state.expanded))
+        return RequestPlan(body, report, changes, carries=carried(state), declares=declaration is not None)
 
     def counted_form(self, transcript: Transcript, thread: Thread, now: float) -> RequestPlan:
         """What would leave now but for new removals: also a thread's first request would carry our tool."""

@@ -1,7 +1,14 @@
 """What comes back in a request: removals that end, originals that are stored again, and answers to calls of our tool."""
 
 from cg.sweep.body.marker import EXPAND_TOOL
-from cg.sweep.core.expansion import expand, expand_id, repeated_reads, unanswered_expansions, unmarked_expansions
+from cg.sweep.core.expansion import (
+    expand,
+    expand_id,
+    in_body,
+    repeated_reads,
+    unanswered_expansions,
+    unmarked_expansions,
+)
 from cg.sweep.core.removal import answered, payload_of, substitute
 from cg.sweep.core.request_state import RequestState
 from cg.sweep.counters import Decline, Event
@@ -60,3 +67,16 @@ def answer_expansions(state: RequestState) -> Steps[None]:
         state.tally.event(Event.EXPANDED if expanded.sha256 else Event.EXPAND_UNRESOLVED)
         if expanded.sha256:
             state.expanded.append(expanded.sha256)
+
+
+def answer_from_body(state: RequestState) -> None:
+    """As `answer_expansions` for a request that is to wait for no store: what stands in the body itself is answered, with
+    the bytes that are frozen for it once there is a store again."""
+    for text, use in unanswered_expansions(state.transcript, state.thread):
+        found = in_body(expand_id(use.arguments), state.transcript, state.thread.removals)
+        if found is None or text.identity in state.thread.ended:
+            continue
+        state.frozen[text] = answered(text, found.answer, state.now, is_original=True)
+        if found.sha256 is not None and found.sha256 not in state.thread.expanded:
+            state.tally.event(Event.EXPANDED)
+            state.expanded.append(found.sha256)

@@ -3,28 +3,26 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 
-from cg.shape import content_key
 from cg.sweep.accounting.ping_economics import billed, is_covered, pinged
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript
 from cg.sweep.core.changes import Changes
-from cg.sweep.core.expansion import Expansion, expand, plain_key
+from cg.sweep.core.expansion import Expansion, ExpansionOutcome, expand, in_body, plain_key
 from cg.sweep.core.idle_ask import Settled, is_ping_fair, settle
 from cg.sweep.core.request_state import ratio
 from cg.sweep.counters import Decline, Event
-from cg.sweep.driver.effect_runner import EffectRunner
+from cg.sweep.driver.effect_runner import REFUSED, EffectRunner
 from cg.sweep.effects import Asker, AsyncAsker
 from cg.sweep.ledger import Reason
 from cg.sweep.planning.gaps import NOBODY, Client
 from cg.sweep.planning.lifetime import REFUSED_LIFETIME
-from cg.sweep.store import StoreError, stands
-from cg.sweep.values import Branch, Ending, Identity, Switch, Usage, moment
+from cg.sweep.store import stands
+from cg.sweep.values import Branch, Ending, Identity, Switch, Thread, Usage, moment
 
 log = logging.getLogger("cg.sweep")
-# Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
-REFUSED = content_key("the provider refuses the declaration of cg_expand")
 
 
 class BetweenRequests(EffectRunner):
@@ -94,17 +92,44 @@ class BetweenRequests(EffectRunner):
             return None
         return renewed
 
-    def expand(self, thread: str, key: str, now: float, *, transcript: Transcript | None = None) -> Expansion:
+    def expand(
+        self,
+        thread: str,
+        key: str,
+        now: float,
+        *,
+        transcript: Transcript | None = None,
+        carried: Container[Identity] = (),
+    ) -> Expansion:
         """The original that a key of this thread stands for, from the body if one is given, else from the store; it
-        stays whole from then on. A store that cannot write that down does not keep the answer back."""
+        stays whole from then on. What the body `carried` when it left is answered whatever the store knows; of a store
+        that fails the last known state counts, and one that cannot write does not keep the answer back. Raises
+        StoreError where the original would have to come from a store that fails."""
         moment(now)
-        state = self.state(thread)
-        expansion = self._drive(expand(plain_key(key), transcript, state), thread, now, None)
-        if expansion.sha256 and expansion.sha256 not in state.expanded:
+        expansion = self.expand_in_body(key, transcript, carried) or self._looked_up(thread, key, now, transcript)
+        known = self._known.get(thread)
+        if expansion.sha256 and (known is None or expansion.sha256 not in known.expanded):
             try:
                 self._commit(thread, Changes(expanded=(expansion.sha256,)), now)
-            except StoreError as error:
+            except Exception as error:
                 log.error("an expansion was not remembered: %s", type(error).__name__)
+                self._mark_later(thread, (expansion.sha256,))
+        return expansion
+
+    def expand_in_body(self, key: str, transcript: Transcript | None, carried: Container[Identity]) -> Expansion | None:
+        """The original that stands in the body itself, for whoever can wait for no store; None if it does not."""
+        return in_body(plain_key(key), transcript, carried)
+
+    def _looked_up(self, thread: str, key: str, now: float, transcript: Transcript | None) -> Expansion:
+        failed: Exception | None = None
+        try:
+            state = self.state(thread)
+        except Exception as error:
+            log.error("a state was not read: %s", type(error).__name__)
+            state, failed = self._known.get(thread) or Thread(), error
+        expansion = self._drive(expand(plain_key(key), transcript, state), thread, now, None)
+        if failed is not None and expansion.outcome is ExpansionOutcome.UNKNOWN:
+            raise failed  # of a thread that cannot be read nobody can say that it never had this id
         return expansion
 
     def revoke(

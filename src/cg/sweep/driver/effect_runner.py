@@ -2,11 +2,12 @@
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from cg.shape import content_key
 from cg.sweep.accounting.tally import Tally
 from cg.sweep.body.transcript import Transcript, Unreadable
 from cg.sweep.body.transcript_cache import Readings
@@ -28,6 +29,8 @@ log = logging.getLogger("cg.sweep")
 T = TypeVar("T")
 AskCall = Callable[[bytes, float], Awaitable[Answer | Failure]]  # (body, seconds) -> the reply
 REMEMBERED_THREADS = 256  # last known states, for a store that stops answering in mid-session
+# Stands among the digests of what was expanded, which every store keeps for good: no content has this one.
+REFUSED = content_key("the provider refuses the declaration of cg_expand")
 NOBODY = Failure("no asker", asker=False)
 
 
@@ -39,6 +42,8 @@ class EffectRunner:
         self._store = store
         self.core = Core(config, prices if prices is not None else PriceTable.default())
         self._known: BoundedCache[str, Thread] = BoundedCache(REMEMBERED_THREADS)
+        # SHA-256 of what was expanded while the store could not be told: it is, with the thread's next turn.
+        self._unmarked: BoundedCache[str, frozenset[str]] = BoundedCache(REMEMBERED_THREADS)
         self._readings = Readings()
 
     def read(self, body: bytes) -> Transcript:
@@ -61,8 +66,26 @@ class EffectRunner:
     def state(self, thread: str) -> Thread:
         """What is remembered of a thread."""
         state = self._store.load(thread)
+        if unmarked := self._unmarked.get(thread):
+            state = replace(state, expanded=state.expanded | unmarked)
         self._known.put(thread, state)
         return state
+
+    def _mark_later(self, thread: str, expanded: Iterable[str]) -> None:
+        """Texts that stay whole from now on, which the store is told of once it can be."""
+        more = frozenset(expanded)
+        self._unmarked.put(thread, more | (self._unmarked.get(thread) or frozenset()))
+        self._amend(thread, lambda known: replace(known, expanded=known.expanded | more))
+
+    def _mark_owed(self, thread: str) -> None:
+        """Tell the store what it could not be told before."""
+        owed = self._unmarked.take(thread) or frozenset()
+        try:
+            for sha256 in owed:
+                self._store.expand_mark(thread, sha256)
+        except StoreError:
+            self._mark_later(thread, owed)
+            raise
 
     def note(self, thread: str, tally: Tally) -> None:
         """Count what happened between two turns."""
@@ -183,6 +206,7 @@ class EffectRunner:
     def _decide(self, thread: str, changes: Changes, now: float) -> None:
         """Write what changes in decisions. No marker hangs on it: originals and removals are stored already."""
         store = self._store
+        self._mark_owed(thread)
         for identity, ending in changes.ended:
             store.end(thread, identity, ending, now)
             self._amend(thread, partial(_without, identity))

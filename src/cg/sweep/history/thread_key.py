@@ -23,6 +23,13 @@ def user_key(secret: bytes, *, credential: str, upstream: str, kind: str) -> str
     return _digest(secret, credential, upstream, "user", kind)
 
 
+def session_key(secret: bytes, *, upstream: str, headers: Mapping[str, str], session_id: str | None) -> str | None:
+    """As `thread_key` without a credential, for all threads of one session; None for a conversation that is known by its
+    opening alone. It names no thread: a thread's credential is never empty."""
+    kind, *name = _name(headers, session_id, b"")
+    return None if kind == "opening" else _digest(secret, "", upstream, kind, *name)
+
+
 def _digest(secret: bytes, *parts: str) -> str:
     encoded = (part.encode("utf-8", "surrogatepass") for part in parts)
     message = b"".join(len(raw).to_bytes(4, "big") + raw for raw in encoded)
