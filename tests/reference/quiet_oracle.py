@@ -34,6 +34,25 @@ def name_items(text: str) -> Iterator[str]:
                 yield bare
 
 
+def n_dark(text: str) -> int:
+    return sum(byte > 32 for byte in text.encode("utf-8", "surrogatepass"))
+
+
+@cache
+def rest_of(text: str) -> tuple[float, frozenset[str]]:
+    """The share of a text that its items hold, and its lines that they do not hold whole."""
+    total = known = 0
+    rest = set()
+    for line in text.split("\n"):
+        bare = NUMBERED.sub("", line, count=1).strip()
+        held = max([n_dark(whole) for whole in line_items(line)] + [sum(len(name) for name in name_items(line))])
+        total += n_dark(bare)
+        known += min(held, n_dark(bare))
+        if held < n_dark(bare):
+            rest.add(bare)
+    return known / total if total else 1.0, frozenset(rest)
+
+
 @cache
 def items_of(text: str) -> frozenset[tuple[str, str]]:
     return frozenset([("line", line) for line in line_items(text)] + [("name", name) for name in name_items(text)])
@@ -125,6 +144,15 @@ class Oracle:
         return sum(self.moments[at].kind == "output" for at in self.holders[item] if at < before) > 3
 
     def is_superseded(self, at: int) -> bool:
+        (text,) = self.moments[at].texts
+        newer_moments = self.moments[at + 1 :]
+        if any(moment.kind == "output" and moment.texts == [text] for moment in newer_moments):
+            return True
+        share, rest = rest_of(text)
+        if share < 0.8 or not rest <= {
+            line for moment in newer_moments for said in moment.texts for line in rest_of(said)[1]
+        }:
+            return False
         end = len(self.moments)
         held = self.moments[at].items
         newer = {item for item in held if self.carrier(item, end) > at}

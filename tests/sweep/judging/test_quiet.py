@@ -135,6 +135,44 @@ def test_an_output_that_holds_nothing_recognisable_is_never_superseded() -> None
     assert dropped(*turns, *rest(40)) == {"t"}
 
 
+ROWS = "\n".join(f"{i} {i * i % 97}" for i in range(400))
+PROSE = (
+    "\u8fd9\u4e00\u6bb5\u8bf4\u660e\u914d\u7f6e\u5982\u4f55\u52a0\u8f7d\u3002\n\u6bcf\u4e00\u884c\u90fd\u4e0d\u540c\u3002\n"
+    * 20
+)
+MINIFIED = "[" + ", ".join(f'{{"row": {i}, "of": {i * i % 97}}}' for i in range(200)) + "]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"alpha_1 alpha_2\n{ROWS}",
+        f"alpha_1 {PROSE}",
+        f"{MINIFIED}\nalpha_1",
+        "alpha_1\n" + "\n".join(f"on|{i % 7}" for i in range(200)),
+        "alpha_1\n" + "x = 1\n" * 200,
+        "alpha_1\n" + "\u0416" * 25_000,
+        lines("alpha") + "\nport 80",
+        lines("alpha", 6) + "\n" + "\n".join(f"{i}" for i in range(200)),
+        "first words " * 40 + "17\n" + lines("alpha"),
+    ],
+)
+def test_an_output_of_which_little_is_recognisable_is_not_superseded_by_that_little(text: str) -> None:
+    """Its other lines have not been said again; the same text is, and then the older goes."""
+    turns = [user("look"), call("t", tool="Grep"), result("t", text), say("on"), user("go")]
+    told = text[:400] + "\n" + lines("alpha") + "\nalpha_2"
+    assert dropped(*turns, say(told), user("go")) == set()
+    assert dropped(*turns, call("u", tool="Grep"), result("u", told), say("on"), user("go")) == set()
+    assert dropped(*turns, call("u", tool="Grep"), result("u", text), say("on"), user("go")) == {"t"}
+
+
+def test_short_lines_of_an_output_have_to_be_said_again_too() -> None:
+    """By whoever says the rest; their numbers do not count."""
+    turns = [user("look"), call("t"), result("t", f"{lines('alpha')}\n  13\u2192x = 7")]
+    assert dropped(*turns, say(lines("alpha")), user("go")) == set()
+    assert dropped(*turns, say(lines("alpha")), user("x = 7")) == {"t"}
+
+
 def failed(tool_use_id: str, text: str) -> Any:
     role, block = result(tool_use_id, text)
     return role, {**block, "is_error": True}

@@ -1,6 +1,6 @@
 """The rule `quiet`: which outputs nothing leans on any more, as far as the body itself shows.
 
-An output *carries* a line or an identifier (`cg.reuse.items`) last while no newer output, user text or answer holds it.
+An output *carries* a line or an identifier (`cg.reuse`) last while no newer output, user text or answer holds it.
 It is spent when all that it held has been said again by something newer (superseded), or when it has been quiet for a
 number of requests: none passed in which it arrived, an answer used what it carried last, or a call read or wrote its
 path. Requests are counted as answers in the body, so that the same body gives the same result, whatever was sent before.
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from cg.reuse import items
+from cg.reuse import contents
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, read, strings
 from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.judging.coreference import decoded_arguments
@@ -25,11 +25,13 @@ from cg.sweep.values import DIGEST_BYTES, Identity
 
 MOST_CARRIERS = 3  # an item in more outputs than this tells them apart no more
 FEW_IDENTIFIERS = 2  # fewer than this are chance
+MOSTLY = 0.8  # of a text's bytes: with less of it recognisable nobody can tell that all of it was said again
 FILE_TOOLS = ("read", "edit", "write", "view", "str_replace", "create", "patch", "notebook")  # beginnings of names
 COMMANDS = ("command", "cmd")
 CACHED_BYTES = 16 * 1024 * 1024  # of conversations that are kept read: about 50 MB
 
 Item = tuple[bool, str]  # (is a line, text)
+Contents = tuple[set[str], set[str], set[int], float]  # of a text, as `cg.reuse.contents` has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class _Output:
     call: _Call
     is_error: bool
     moved_at: int  # answers in the body when it arrived or something it carried last was used
+    sha256: bytes
+    share: float  # of its bytes that are recognisable
+    rest: int = 0  # lines that it carries last and that are not recognised whole
     lines: int = 0  # that it carries last
     rare_lines: int = 0  # of them, those in at most MOST_CARRIERS outputs
     rare_identifiers: int = 0
@@ -65,6 +70,8 @@ class Quiet:
         default_factory=dict
     )  # item -> the output that holds it last; None: a text
     _carriers: Counter[Item] = field(default_factory=Counter)  # item -> outputs that have held it
+    _rest_carrier: dict[int, int | None] = field(default_factory=dict)  # the same for the other lines, by their hash
+    _newest: dict[bytes, int] = field(default_factory=dict)  # SHA-256 -> the newest output with that text
     _outputs: list[_Output] = field(default_factory=list)
     _number: dict[Identity, int] = field(default_factory=dict)  # of two outputs with one identity the later counts
     _calls: dict[str, _Call] = field(default_factory=dict)  # by id
@@ -85,9 +92,14 @@ class Quiet:
         return transcript.chain.startswith(self._chain)
 
     def is_superseded(self, identity: Identity) -> bool:
-        """Whether something newer has said all that an output held; never for one that held nothing recognisable."""
+        """Whether something newer has said all that an output held: the same text, or, of one that is mostly recognisable,
+        each line and all but one of the identifiers."""
         number = self._number[identity]
         output = self._outputs[number]
+        if self._newest[output.sha256] != number:
+            return True
+        if output.share < MOSTLY or output.rest:
+            return False
         if output.rare_lines or output.rare_identifiers >= FEW_IDENTIFIERS:
             return False
         if any(self._carriers[item] <= MOST_CARRIERS for item in output.held):
@@ -127,16 +139,18 @@ class Quiet:
         if transcript.roles[message] == "assistant":
             self._answer(said, alone.tool_uses.values())
         elif said:
-            self._newest_text, self._newest_words = _items(said), "\n".join(said)
-            for item in self._newest_text:
-                self._hand_over(item, None)
+            found = [contents(text) for text in said]
+            self._newest_text, self._newest_words = _items(found), "\n".join(said)
+            self._hand_over_all(self._newest_text, found, None)
 
     def _bring(self, text: ToolText) -> None:
-        output = _Output(_items([text.text]), self._calls.get(text.tool_use_id, _Call()), text.is_error, self._answers)
-        number = self._number[text.identity] = len(self._outputs)
+        found = contents(text.text)
+        call = self._calls.get(text.tool_use_id, _Call())
+        output = _Output(_items([found]), call, text.is_error, self._answers, text.sha256, found[3])
+        number = self._number[text.identity] = self._newest[text.sha256] = len(self._outputs)
         self._outputs.append(output)
+        self._hand_over_all(output.held, [found], number)
         for item in output.held:
-            self._hand_over(item, number)
             if self._carriers[item] <= MOST_CARRIERS:
                 output.rare_lines += item[0]
                 output.rare_identifiers += not item[0]
@@ -145,16 +159,30 @@ class Quiet:
     def _answer(self, said: Iterable[str], uses: Iterable[ToolUse]) -> None:
         self._answers += 1
         arguments = {use.id: decoded_arguments(use.arguments) for use in uses}
-        for item in _items([*said, *(text for value in arguments.values() for text in strings(value))]):
+        written = [*said, *(text for value in arguments.values() for text in strings(value))]
+        found = [contents(text) for text in written]
+        held = _items(found)
+        for item in held:
             carrier = self._carrier.get(item)
             if carrier is not None and self._carriers[item] <= MOST_CARRIERS:
                 self._outputs[carrier].moved_at = self._answers
-            self._hand_over(item, None)
+        self._hand_over_all(held, found, None)
         for use in uses:
             value = arguments[use.id]
             call = self._calls[use.id] = _Call(use.name, _argument(value, PATHS), _argument(value, COMMANDS))
             if call.path and call.tool.lower().startswith(FILE_TOOLS):
                 self._touched[call.path] = self._answers
+
+    def _hand_over_all(self, held: Iterable[Item], found: Iterable[Contents], carrier: int | None) -> None:
+        for item in held:
+            self._hand_over(item, carrier)
+        for line in {line for _, _, rest, _ in found for line in rest}:
+            before = self._rest_carrier.get(line)
+            if before is not None:
+                self._outputs[before].rest -= 1
+            self._rest_carrier[line] = carrier
+            if carrier is not None:
+                self._outputs[carrier].rest += 1
 
     def _hand_over(self, item: Item, carrier: int | None) -> None:
         """An item is held last by an output, or by other text, and no more by whoever did before."""
@@ -170,11 +198,10 @@ class Quiet:
             self._carriers[item] += 1
 
 
-def _items(texts: Iterable[str]) -> frozenset[Item]:
+def _items(found: Iterable[Contents]) -> frozenset[Item]:
     """The lines and identifiers of some texts."""
     held: set[Item] = set()
-    for text in texts:
-        lines, identifiers = items(text)
+    for lines, identifiers, *_ in found:
         held.update((True, line) for line in lines)
         held.update((False, identifier) for identifier in identifiers)
     return frozenset(held)
