@@ -15,8 +15,7 @@ WORDS = re.compile(r"[A-Za-z0-9_$@][A-Za-z0-9_$@.\-]*")
 SHAPES = re.compile(
     r"[a-z][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]|[A-Za-z].*[0-9]|[0-9].*[A-Za-z]|^[0-9]{6,}$"
 )
-PATHS = ("file_path", "notebook_path", "path", "filename", "file")
-FILE_TOOLS = ("read", "edit", "write", "view", "str_replace", "create", "patch", "notebook")
+FILE_TOOLS = ("read", "edit", "write", "view", "replace", "create", "patch", "notebook", "insert", "append")
 
 
 def line_items(text: str) -> Iterator[str]:
@@ -67,6 +66,14 @@ def strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
     return [text for one in inner for text in strings(one)]
+
+
+def may_be_one(path: str, other: str) -> bool:
+    """Equal, or one ends in the other, which is relative."""
+    return path == other or any(
+        not short.startswith("/") and long.split("/")[-len(short.split("/")) :] == short.split("/")
+        for short, long in ((path, other), (other, path))
+    )
 
 
 @dataclass
@@ -125,9 +132,15 @@ def argument(call: dict[str, Any] | None, names: tuple[str, ...]) -> str | None:
 
 
 class Oracle:
-    """Answers for one list of messages. `is_run_log(tool, command)` is the caller's: its list has tests of its own."""
+    """Answers for one list of messages. What a command prints and which files a call names is told: both have tests of their own."""
 
-    def __init__(self, messages: list[dict[str, Any]], is_run_log: Callable[[str, str | None], bool]) -> None:
+    def __init__(
+        self,
+        messages: list[dict[str, Any]],
+        is_run_log: Callable[[str, str | None], bool],
+        named_paths: Callable[[Any], tuple[str, ...]],
+    ) -> None:
+        self.named_paths = named_paths
         self.moments = moments_of(messages)
         self.outputs = {m.id: at for at, m in enumerate(self.moments) if m.id is not None}
         self.is_run_log = is_run_log
@@ -175,16 +188,19 @@ class Oracle:
 
     def last_touch(self, at: int) -> int:
         """The number of the last answer that read or wrote the output's path."""
-        path = argument(self.moments[at].call, PATHS)
         return max(
             (
                 moment.answers + 1
                 for moment in self.moments
                 for use in moment.calls
-                if path and use["name"].lower().startswith(FILE_TOOLS) and argument(use, PATHS) == path
+                if any(tool in use["name"].lower() for tool in FILE_TOOLS)
+                and any(may_be_one(path, own) for path in self.paths(use) for own in self.paths(self.moments[at].call))
             ),
             default=0,
         )
+
+    def paths(self, call: dict[str, Any] | None) -> tuple[str, ...]:
+        return self.named_paths((call or {}).get("input"))
 
     def is_spent(self, output: tuple[str, int], quiet_requests: int = 40, run_log_requests: int = 10) -> bool:
         at = self.outputs[output]
@@ -208,8 +224,8 @@ class Oracle:
         common = [kind for kind, _ in moment.items & texts[-1].items]
         if "line" in common or len(common) >= 2:
             return True
-        path = argument(moment.call, PATHS) or ""
-        name = path.rstrip("/").split("/")[-1]
-        if not re.search(r"\w", name):
-            return False
-        return bool(re.search(r"(^|[^\w.-])" + re.escape(name) + r"($|\W)", "\n".join(texts[-1].texts)))
+        said = "\n".join(texts[-1].texts).casefold()
+        names = [path.split("/")[-1] for path in self.paths(moment.call)]
+        return any(
+            re.search(r"\w", name) and re.search(r"(^|[^\w.-])" + re.escape(name) + r"($|\W)", said) for name in names
+        )

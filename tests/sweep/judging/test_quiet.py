@@ -16,6 +16,7 @@ from cg.sweep.body.transcript import Transcript, read
 from cg.sweep.config import load
 from cg.sweep.judging.free_judges import by_quiet
 from cg.sweep.judging.inventory import eligible
+from cg.sweep.judging.paths import named_paths
 from cg.sweep.judging.quiet import Quiet, QuietCache, spent
 from cg.sweep.judging.run_logs import is_run_log
 from cg.sweep.values import Thread
@@ -92,6 +93,35 @@ def test_a_call_that_reads_or_writes_its_path_keeps_an_output(tool: str) -> None
     assert dropped(*turns, *touched, *rest(40)) == {"t"}
     assert dropped(*turns, call("u", tool=tool, path="a/b.d"), result("u", "done"), *rest(9)) == {"t"}
     assert dropped(*turns, call("u", tool="Grep", path="a/b.c"), result("u", "done"), *rest(9)) == {"t"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"filePath": "./a/b.c"}),
+        ("Read", {"file_path": "/w/a/b.c"}),
+        ("Read", {"file_path": "C:\\w\\A\\b.c"}),
+        ("mcp__fs__read_file", {"absolute_path": "/w/x/../a//b.c"}),
+        ("MultiEdit", {"edits": [{"path": "b.c"}]}),
+        ("read_many_files", {"paths": ["z", "a/b.c"]}),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a/b.c\n@@"}),
+    ],
+)
+def test_a_path_is_one_path_however_it_is_spelled(tool: str, arguments: dict[str, Any]) -> None:
+    """Of the two calls either may name it so."""
+    plain, spelled = call("t", file_path="a/b.c"), call("t", tool=tool, **arguments)
+    for first, second in ((plain, spelled), (spelled, plain)):
+        turns = [user("look"), first, result("t", lines("alpha")), *rest(30)]
+        second = second[0], {**second[1], "id": "u"}
+        assert dropped(*turns, second, result("u", "done"), *rest(39)) == set()
+        assert dropped(*turns, second, result("u", "done"), *rest(40)) == {"t"}
+
+
+@pytest.mark.parametrize("path", ["a/c.c", "/w/xa/b.c", "/w/a/b.cc", "a/b.c/d", "/a", "a", "."])
+def test_another_path_is_another(path: str) -> None:
+    """Whole names count, from the end on."""
+    turns = [user("look"), call("t", file_path="a/b.c"), result("t", lines("alpha")), *rest(30)]
+    assert dropped(*turns, call("u", file_path=path), result("u", "done"), *rest(9)) == {"t"}
 
 
 def test_a_copy_supersedes_at_once() -> None:
@@ -217,12 +247,21 @@ def test_what_the_newest_user_text_names_stays_at_this_request(text: str, stays:
     assert dropped(*turns, say("on"), user(text), say("on"), user("never mind")) == {"t"}
 
 
+@pytest.mark.parametrize("path", ["src\\win\\Thing.py", "src/win/thing.py", "C:\\w\\THING.PY", "re\u0301/thing.py:12"])
+@pytest.mark.parametrize("text", ["look at thing.py", "Thing.py?", "in src\\win\\thing.py", "`win/thing.py`"])
+def test_a_file_is_named_whatever_slashes_and_letters_its_path_has(path: str, text: str) -> None:
+    """By its last part, in any case."""
+    turns = [user("look"), call("t", filePath=path), result("t", lines("alpha")), *rest(40), say("on")]
+    assert dropped(*turns, user(text)) == set()
+    assert dropped(*turns, user("look at things.py and a-thing.py")) == {"t"}
+
+
 # -- the oracle ----------------------------------------------------------------------------------------------------------
 
 
 def check(quiet: Quiet, messages: list[dict[str, Any]], body: Transcript) -> tuple[int, int]:
     """The rule and the oracle agree on every output, whatever its size; how many are spent, and of them named."""
-    oracle = Oracle(messages, is_run_log)
+    oracle = Oracle(messages, is_run_log, named_paths)
     n_spent = n_named = 0
     for text in body.tool_texts:
         of = text.tool_use_id, text.block
@@ -252,6 +291,9 @@ NAMES = [f"{name}_{part}" for name in ("fetch", "store", "parse") for part in ("
 SENTENCES = [f"the line that says {name} and no more" for name in NAMES]
 
 
+SPELLED = ["src/{}.py", "./src/{}.py", "/w/src/{}.py", "src\\{}.PY", "{}.py", "/v/src/{}.py"]
+
+
 def words(rng: random.Random, most: int) -> str:
     return "\n".join(rng.sample(NAMES + SENTENCES, rng.randrange(most + 1)))
 
@@ -262,7 +304,12 @@ def turns_of(rng: random.Random, first: int, n: int) -> list:
     for i in range(first, first + n):
         turns += [say(f"so {words(rng, 2)}")] if rng.random() < 0.5 else []
         turns.append(
-            call(f"t{i}", rng.choice(["Read", "Bash", "Edit"]), path=f"src/{rng.randrange(3)}.py", command="make")
+            call(
+                f"t{i}",
+                rng.choice(["Read", "Bash", "Edit"]),
+                path=rng.choice(SPELLED).format(rng.randrange(3)),
+                command="make",
+            )
         )
         made = result(f"t{i}", *(words(rng, 5) for _ in range(rng.choice([1, 1, 2]))))
         turns.append((made[0], {**made[1], "is_error": True}) if rng.random() < 0.1 else made)
@@ -291,7 +338,7 @@ def test_read_as_it_grows_it_says_what_it_says_at_once_and_what_the_oracle_says(
     for step in range(1, 8):
         body = transcript(*turns)
         messages = json.loads(body.body)["messages"]
-        oracle, at_once = Oracle(messages, is_run_log), Quiet().read(body)
+        oracle, at_once = Oracle(messages, is_run_log, named_paths), Quiet().read(body)
         with cache.reading(body) as grown:
             for text in body.tool_texts:
                 one, of = text.identity, (text.tool_use_id, text.block)

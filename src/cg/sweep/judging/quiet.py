@@ -13,20 +13,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from cg.reuse import contents
 from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, read, strings
 from cg.sweep.bounded_cache import BoundedCache
 from cg.sweep.judging.coreference import decoded_arguments
-from cg.sweep.judging.inventory import PATHS
+from cg.sweep.judging.paths import composed, is_same_file, named_paths, names_file
 from cg.sweep.judging.run_logs import is_run_log
 from cg.sweep.values import DIGEST_BYTES, Identity
 
 MOST_CARRIERS = 3  # an item in more outputs than this tells them apart no more
 FEW_IDENTIFIERS = 2  # fewer than this are chance
 MOSTLY = 0.8  # of a text's bytes: with less of it recognisable nobody can tell that all of it was said again
-FILE_TOOLS = ("read", "edit", "write", "view", "str_replace", "create", "patch", "notebook")  # beginnings of names
+FILE_TOOLS = frozenset(  # words of names
+    ["read", "edit", "multiedit", "write", "view", "replace", "create", "patch", "notebook", "insert", "append"]
+)
 COMMANDS = ("command", "cmd")
 CACHED_BYTES = 16 * 1024 * 1024  # of conversations that are kept read: about 50 MB
 
@@ -39,7 +42,7 @@ class _Call:
     """What a call is about."""
 
     tool: str = ""
-    path: str | None = None
+    paths: tuple[str, ...] = ()
     command: str | None = None
 
 
@@ -51,7 +54,7 @@ class _Output:
     call: _Call
     is_error: bool
     moved_at: int  # answers in the body when it arrived or something it carried last was used
-    sha256: bytes
+    sha256: str
     share: float  # of its bytes that are recognisable
     rest: int = 0  # lines that it carries last and that are not recognised whole
     lines: int = 0  # that it carries last
@@ -71,11 +74,12 @@ class Quiet:
     )  # item -> the output that holds it last; None: a text
     _carriers: Counter[Item] = field(default_factory=Counter)  # item -> outputs that have held it
     _rest_carrier: dict[int, int | None] = field(default_factory=dict)  # the same for the other lines, by their hash
-    _newest: dict[bytes, int] = field(default_factory=dict)  # SHA-256 -> the newest output with that text
+    _newest: dict[str, int] = field(default_factory=dict)  # SHA-256 -> the newest output with that text
     _outputs: list[_Output] = field(default_factory=list)
     _number: dict[Identity, int] = field(default_factory=dict)  # of two outputs with one identity the later counts
     _calls: dict[str, _Call] = field(default_factory=dict)  # by id
-    _touched: dict[str, int] = field(default_factory=dict)  # path -> answers when a call last read or wrote it
+    # last part of a path -> paths that end in it -> answers when a call last read or wrote that
+    _touched: dict[str, dict[str, int]] = field(default_factory=dict)
     _newest_text: frozenset[Item] = frozenset()
     _newest_words: str = ""
 
@@ -110,8 +114,7 @@ class Quiet:
     def quiet_for(self, identity: Identity, *, is_path_counted: bool = True) -> int:
         """Requests since an output arrived, was used, or, if that counts, its path was read or written."""
         output = self._outputs[self._number[identity]]
-        path = output.call.path if is_path_counted else None
-        touched = self._touched.get(path, 0) if path else 0
+        touched = max(map(self._touched_at, output.call.paths), default=0) if is_path_counted else 0
         return self._answers - max(output.moved_at, touched)
 
     def is_run_log(self, identity: Identity) -> bool:
@@ -125,7 +128,7 @@ class Quiet:
         common = output.held & self._newest_text
         if any(is_line for is_line, _ in common) or len(common) >= FEW_IDENTIFIERS:
             return True
-        return output.call.path is not None and _names_file(self._newest_words, output.call.path)
+        return any(names_file(self._newest_words, path) for path in output.call.paths)
 
     # -- one message -------------------------------------------------------------------------------------------------
 
@@ -140,7 +143,7 @@ class Quiet:
             self._answer(said, alone.tool_uses.values())
         elif said:
             found = [contents(text) for text in said]
-            self._newest_text, self._newest_words = _items(found), "\n".join(said)
+            self._newest_text, self._newest_words = _items(found), composed("\n".join(said))
             self._hand_over_all(self._newest_text, found, None)
 
     def _bring(self, text: ToolText) -> None:
@@ -169,9 +172,15 @@ class Quiet:
         self._hand_over_all(held, found, None)
         for use in uses:
             value = arguments[use.id]
-            call = self._calls[use.id] = _Call(use.name, _argument(value, PATHS), _argument(value, COMMANDS))
-            if call.path and call.tool.lower().startswith(FILE_TOOLS):
-                self._touched[call.path] = self._answers
+            call = self._calls[use.id] = _Call(use.name, named_paths(value), _argument(value, COMMANDS))
+            if _is_file_tool(use.name):
+                for path in call.paths:
+                    self._touched.setdefault(path.rpartition("/")[2], {})[path] = self._answers
+
+    def _touched_at(self, path: str) -> int:
+        """Answers when a call last read or wrote what may be this file."""
+        near = self._touched.get(path.rpartition("/")[2], {})
+        return max((answers for other, answers in near.items() if is_same_file(path, other)), default=0)
 
     def _hand_over_all(self, held: Iterable[Item], found: Iterable[Contents], carrier: int | None) -> None:
         for item in held:
@@ -213,10 +222,10 @@ def _argument(arguments: Any, names: tuple[str, ...]) -> str | None:
     return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
 
 
-def _names_file(text: str, path: str) -> bool:
-    """Whether a text holds a path's last part as a word: people name a file by that, with any of its folders before it."""
-    name = path.rstrip("/").rpartition("/")[2]
-    return re.search(r"\w", name) is not None and re.search(rf"(?<![\w.-]){re.escape(name)}(?!\w)", text) is not None
+@lru_cache(maxsize=1024)
+def _is_file_tool(name: str) -> bool:
+    """Whether a tool reads or writes the files that its calls name: `Read`, `str_replace_based_edit_tool`, `mcp__fs__read_file`."""
+    return any(word.lower() in FILE_TOOLS for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name))
 
 
 class QuietCache:
