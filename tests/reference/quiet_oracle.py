@@ -76,6 +76,11 @@ def may_be_one(path: str, other: str) -> bool:
     )
 
 
+def is_by_client(text: str) -> bool:
+    tags = r"<(system-reminder|local-command-[a-z]+|command-[a-z]+|task-notification|environment_[a-z]+)>.*?</\1>"
+    return "<" in text and not re.sub(tags, "", text, flags=re.DOTALL).strip()
+
+
 @dataclass
 class Moment:
     """One output, one user text, or one answer."""
@@ -88,6 +93,7 @@ class Moment:
     call: dict[str, Any] | None = None  # that made it
     is_error: bool = False
     calls: tuple[dict[str, Any], ...] = ()  # of an answer
+    role: str = "user"
 
 
 def texts_of(content: Any) -> list[tuple[int, str]]:
@@ -121,7 +127,7 @@ def moments_of(messages: list[dict[str, Any]]) -> list[Moment]:
             found.append(Moment("answer", all_items(texts), texts, answers, calls=uses))
             answers += 1
         elif said:
-            found.append(Moment("text", all_items(said), said, answers))
+            found.append(Moment("text", all_items(said), said, answers, role=message["role"]))
     return found
 
 
@@ -216,15 +222,26 @@ class Oracle:
             or (is_log and now - moved >= run_log_requests)
         )
 
+    def task(self) -> list[str]:
+        """The user's texts from the last on that came after an answer without calls and that the client did not write alone."""
+        task: list[str] = []
+        is_done = False
+        for moment in self.moments:
+            if moment.kind == "answer":
+                is_done = not moment.calls
+            if moment.kind == "text":
+                if is_done and moment.role == "user" and not is_by_client(" ".join(moment.texts)):
+                    task, is_done = [], False
+                task = task + moment.texts
+        return task
+
     def is_named(self, output: tuple[str, int]) -> bool:
-        texts = [moment for moment in self.moments if moment.kind == "text"]
-        if not texts:
-            return False
+        task = self.task()
         moment = self.moments[self.outputs[output]]
-        common = [kind for kind, _ in moment.items & texts[-1].items]
+        common = [kind for kind, _ in moment.items & all_items(task)]
         if "line" in common or len(common) >= 2:
             return True
-        said = "\n".join(texts[-1].texts).casefold()
+        said = "\n".join(task).casefold()
         names = [path.split("/")[-1] for path in self.paths(moment.call)]
         return any(
             re.search(r"\w", name) and re.search(r"(^|[^\w.-])" + re.escape(name) + r"($|\W)", said) for name in names

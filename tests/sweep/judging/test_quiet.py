@@ -239,7 +239,7 @@ def test_logs_of_what_ran_and_failures_go_after_run_log_requests(turn: Any, made
         ("go on", False),
     ],
 )
-def test_what_the_newest_user_text_names_stays_at_this_request(text: str, stays: bool) -> None:
+def test_what_the_newest_task_names_stays_at_this_request(text: str, stays: bool) -> None:
     """Its file, a line, or two names: `rescue`, counted, and only the newest text."""
     turns = [user("look"), call("t", tool="Grep", path="a/b.c"), result("t", lines("alpha")), *rest(40)]
     assert dropped(*turns, say("on"), user(text)) == (set() if stays else {"t"})
@@ -254,6 +254,39 @@ def test_a_file_is_named_whatever_slashes_and_letters_its_path_has(path: str, te
     turns = [user("look"), call("t", filePath=path), result("t", lines("alpha")), *rest(40), say("on")]
     assert dropped(*turns, user(text)) == set()
     assert dropped(*turns, user("look at things.py and a-thing.py")) == {"t"}
+
+
+REMINDER = "<system-reminder>\nThe list of tasks is empty.\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [call("u", tool="Bash"), result("u", "x"), user(REMINDER)],
+        [call("u", tool="Bash"), user("[a note of a hook]"), result("u", "x")],
+        [
+            call("u", tool="Bash"),
+            result("u", "x"),
+            user(REMINDER),
+            call("v"),
+            result("v", "x"),
+            user("one more"),
+            say("so"),
+        ],
+        [call("u", tool="Bash"), failed("u", "interrupted"), user("[Request interrupted by user]")],
+        [say("done"), user(REMINDER)],
+        [say("done"), user(f"{REMINDER}\n{REMINDER}"), user("<command-name>/clear</command-name>")],
+        [say("done"), ("system", {"type": "text", "text": "a note"})],
+        [call("u", tool="Bash"), ("user", {**result("u", "x")[1], "content": []}), user("a note")],
+    ],
+)
+def test_what_was_asked_stays_in_force_until_something_else_is_asked(later: list) -> None:
+    """Texts beside results and texts that the client wrote alone take nobody's place."""
+    turns = [user("look"), call("t", tool="Grep", path="a/b.c"), result("t", lines("alpha")), *rest(40), say("on")]
+    assert dropped(*turns, user("look at b.c again"), *later) == set()
+    assert dropped(*turns, user(f"{REMINDER} look at b.c again"), *later) == set()
+    assert dropped(*turns, user("look at b.c again"), *later, say("done"), user(f"{REMINDER} never mind")) == {"t"}
+    assert dropped(*turns, user("never mind"), *later) == {"t"}
 
 
 # -- the oracle ----------------------------------------------------------------------------------------------------------
@@ -313,7 +346,9 @@ def turns_of(rng: random.Random, first: int, n: int) -> list:
         )
         made = result(f"t{i}", *(words(rng, 5) for _ in range(rng.choice([1, 1, 2]))))
         turns.append((made[0], {**made[1], "is_error": True}) if rng.random() < 0.1 else made)
-        turns += [user(words(rng, 2) + rng.choice(["", " 1.py"]))] if rng.random() < 0.3 else []
+        turns += [say("done")] if rng.random() < 0.3 else []
+        turns += [user(words(rng, 2) + rng.choice(["", " 1.py", REMINDER]))] if rng.random() < 0.3 else []
+        turns += [user(REMINDER)] if rng.random() < 0.1 else []
     return turns
 
 

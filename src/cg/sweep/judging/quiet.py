@@ -10,7 +10,7 @@ Figures: docs/studies/policies.md.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,6 +32,9 @@ FILE_TOOLS = frozenset(  # words of names
 )
 COMMANDS = ("command", "cmd")
 CACHED_BYTES = 16 * 1024 * 1024  # of conversations that are kept read: about 50 MB
+
+# What clients write into user messages by themselves: a tag, to its end.
+CLIENT_TAG = re.compile(r"\s*<(system-reminder|(?:local-)?command-[a-z]+|task-notification|environment_[a-z]+)>")
 
 Item = tuple[bool, str]  # (is a line, text)
 Contents = tuple[set[str], set[str], set[int], float]  # of a text, as `cg.reuse.contents` has them
@@ -80,8 +83,9 @@ class Quiet:
     _calls: dict[str, _Call] = field(default_factory=dict)  # by id
     # last part of a path -> paths that end in it -> answers when a call last read or wrote that
     _touched: dict[str, dict[str, int]] = field(default_factory=dict)
-    _newest_text: frozenset[Item] = frozenset()
-    _newest_words: str = ""
+    _is_done: bool = False  # what was asked is answered: the last answer made no call
+    _asked: dict[str, None] = field(default_factory=dict)  # texts of the newest task, with the letters of normal paths
+    _asked_items: set[Item] = field(default_factory=set)
 
     def read(self, transcript: Transcript) -> "Quiet":
         """Take in what a body adds to the last one, which it must go on from; returns itself."""
@@ -123,12 +127,12 @@ class Quiet:
         return output.is_error or is_run_log(output.call.tool, output.call.command)
 
     def is_named(self, identity: Identity) -> bool:
-        """Whether the newest user text names an output: its file, a line of it, or two of its identifiers."""
+        """Whether the newest task names an output: its file, a line of it, or two of its identifiers."""
         output = self._outputs[self._number[identity]]
-        common = output.held & self._newest_text
+        common = output.held & self._asked_items
         if any(is_line for is_line, _ in common) or len(common) >= FEW_IDENTIFIERS:
             return True
-        return any(names_file(self._newest_words, path) for path in output.call.paths)
+        return any(names_file(text, path) for path in output.call.paths for text in self._asked)
 
     # -- one message -------------------------------------------------------------------------------------------------
 
@@ -142,9 +146,18 @@ class Quiet:
         if transcript.roles[message] == "assistant":
             self._answer(said, alone.tool_uses.values())
         elif said:
-            found = [contents(text) for text in said]
-            self._newest_text, self._newest_words = _items(found), composed("\n".join(said))
-            self._hand_over_all(self._newest_text, found, None)
+            self._ask(transcript.roles[message], said)
+
+    def _ask(self, role: str, said: list[str]) -> None:
+        """A user's text. It takes the place of the one before it if an answer without calls stood between; what comes beside
+        results, or from the client alone, is added: the task is still the one before."""
+        found = [contents(text) for text in said]
+        held = _items(found)
+        if self._is_done and role == "user" and not all(map(_is_by_client, said)):
+            self._asked_items, self._asked, self._is_done = set(), {}, False
+        self._asked_items |= held
+        self._asked.update(dict.fromkeys(map(composed, said)))
+        self._hand_over_all(held, found, None)
 
     def _bring(self, text: ToolText) -> None:
         found = contents(text.text)
@@ -159,8 +172,9 @@ class Quiet:
                 output.rare_identifiers += not item[0]
             output.lines += item[0]
 
-    def _answer(self, said: Iterable[str], uses: Iterable[ToolUse]) -> None:
+    def _answer(self, said: list[str], uses: Collection[ToolUse]) -> None:
         self._answers += 1
+        self._is_done = not uses
         arguments = {use.id: decoded_arguments(use.arguments) for use in uses}
         written = [*said, *(text for value in arguments.values() for text in strings(value))]
         found = [contents(text) for text in written]
@@ -228,6 +242,18 @@ def _is_file_tool(name: str) -> bool:
     return any(word.lower() in FILE_TOOLS for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name))
 
 
+def _is_by_client(text: str) -> bool:
+    """Whether a text is nothing but what the client wrote for the user."""
+    at = 0
+    while tag := CLIENT_TAG.match(text, at):
+        end = f"</{tag[1]}>"
+        close = text.find(end, tag.end())
+        if close < 0:
+            return False
+        at = close + len(end)
+    return at > 0 and not text[at:].strip()
+
+
 class QuietCache:
     """What was read of the conversations that were judged last, so that a body costs what it adds to one of them.
 
@@ -253,7 +279,7 @@ class QuietCache:
 
 
 def spent(quiet: Quiet, identity: Identity, quiet_requests: int, run_log_requests: int) -> bool:
-    """Whether an output is spent, by all but what the newest user text names."""
+    """Whether an output is spent, by all but what the newest task names."""
     if quiet.is_superseded(identity):
         return True
     if quiet.quiet_for(identity) >= quiet_requests:
