@@ -95,7 +95,7 @@ def command_paths(arguments: Any) -> tuple[str, ...]:
     words: dict[str, None] = {}
     for command in strings(given):
         try:
-            quoted = shlex.split(command)
+            quoted = shlex.split(command[:_LONGEST])  # slow; the rest of it is split below
         except ValueError:
             quoted = []
         for word in (*quoted, *re.split(r"[\s'\"`;|&<>()]+", command)):

@@ -62,7 +62,6 @@ _NEEDED = {  # without one of these a formatter prints the file
     "goimports": names("-l -w"),
 }
 _SCRIPTS = names("npm pnpm yarn bun")  # `npm test`, `npm run lint`
-_TASKS = names("just task rake turbo mise")
 # Options in front of a subcommand, or of the tool that is run: those that take a word, and those that take none.
 _LEADING = names("--prefix -w --workspace -C --dir --cwd --filter -F --project --directory --package --env-file")
 _LEADING |= names("--with --extra --group --python -p -W -X")
