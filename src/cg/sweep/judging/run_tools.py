@@ -85,6 +85,10 @@ _EXECUTORS = {  # subcommands behind which another tool is run; "": none is need
     "bundle": names("exec"),
     "mise": names("exec x"),
 }
+# What they run is no script of the project's, but a file, an image or a program that is only called so.
+_RUN_PROGRAMS = names(
+    "docker podman nerdctl kubectl oc heroku fly conda mamba nix gh op go cargo dotnet swift bazel deno bun uv poetry"
+)
 _HAS_SCRIPTS = names("pdm hatch pipenv")  # what they run may be a script of the project
 _DEEPEST = 4  # tools that run tools
 
@@ -109,7 +113,7 @@ def runs(command: str, words: list[str], depth: int = 0) -> bool:
     if name in _BUILDS:
         return _BUILDS[name](words)
     words = _behind_options(words)
-    return bool(words) and (_is_subcommand(name, words) or _executes(name, words, depth))
+    return bool(words) and (_is_subcommand(name, words) or _executes(name, words, depth) or _runs_task(name, words))
 
 
 def _is_device(word: str) -> bool:
@@ -169,6 +173,11 @@ def _is_subcommand(name: str, words: list[str]) -> bool:
         asked = words[1:] if first == "run" else words
         return bool(asked) and all(_is_task(word) or re.match("--(?:filter|force|no-cache)", word) for word in asked)
     return name == "nx" and _is_task(first)
+
+
+def _runs_task(name: str, words: list[str]) -> bool:
+    """`x run test`: runners of a project's scripts are too many to list, and their scripts are called alike."""
+    return name not in _RUN_PROGRAMS and words[0] == "run" and len(words) > 1 and _is_task(words[1])
 
 
 def _executes(name: str, words: list[str], depth: int) -> bool:
