@@ -226,6 +226,14 @@ def test_logs_of_what_ran_and_failures_go_after_run_log_requests(turn: Any, made
     assert dropped(*turns, *rest(10), run_log_requests=11) == set()
 
 
+def test_a_line_without_identifiers_names_its_output() -> None:
+    """People paste what they mean."""
+    line = "plain words that say one thing only"
+    turns = [user("look"), call("t", tool="Grep"), result("t", f"{lines('alpha')}\n{line}"), *rest(40), say("on")]
+    assert dropped(*turns, user(f"what is\n  {line}\n?")) == set()
+    assert dropped(*turns, user("what is plain")) == {"t"}
+
+
 @pytest.mark.parametrize(
     ("text", "stays"),
     [
