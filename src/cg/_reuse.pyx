@@ -57,6 +57,13 @@ cdef inline Py_ssize_t n_characters(const uint8_t *s, Py_ssize_t n) noexcept nog
         found += (s[i] & 0xc0) != 0x80
     return found
 
+cdef inline Py_ssize_t n_dark(const uint8_t *s, Py_ssize_t n) noexcept nogil:
+    """Bytes that are no ASCII white space."""
+    cdef Py_ssize_t i, found = 0
+    for i in range(n):
+        found += s[i] > 32
+    return found
+
 cdef Py_ssize_t first_characters(const uint8_t *s, Py_ssize_t n, Py_ssize_t most) noexcept nogil:
     """Bytes of the first `most` characters of s[:n]."""
     cdef Py_ssize_t i
@@ -188,7 +195,9 @@ cdef class Ownership:
     cdef uint32_t generation, stamp, most_carriers
     cdef int32_t owner
     cdef Mode mode
-    cdef object lines, identifiers
+    cdef object lines, identifiers, rest
+    cdef Py_ssize_t n_bytes, n_held     # of what is collected, white space apart: all, and those that an item holds
+    cdef Py_ssize_t n_named             # of one line: those of its identifiers
     cdef pymutex lock       # not the GIL, which a collector's callback may hand on in the middle of a text
 
     def __cinit__(self, uint32_t most_carriers):
@@ -258,17 +267,31 @@ cdef class Ownership:
 
     cdef int read_line(self, const uint8_t *s, Py_ssize_t n) except -1:
         cdef bint has_tab
-        cdef Py_ssize_t cut
+        cdef Py_ssize_t cut, held = 0
+        self.n_named = 0
         if n < LONGEST_READ or n_characters(s, n) < LONGEST_READ:
             self.read_words(s, n)
-        if n < MIN_LINE:
+        if n < MIN_LINE and self.mode != COLLECT:
             return 0
         cut = past_line_number(s, n)
         cut += leading_space(s + cut, n - cut, &has_tab)
         s += cut
         n = without_trailing_space(s, n - cut)
         if n >= MIN_LINE and n_characters(s, n) >= MIN_LINE and has_two_words(s, n):
-            self.item(s, first_characters(s, n, MAX_LINE), True)
+            held = first_characters(s, n, MAX_LINE)
+            self.item(s, held, True)
+        if self.mode == COLLECT:
+            self.account(s, n, held)
+        return 0
+
+    cdef int account(self, const uint8_t *s, Py_ssize_t n, Py_ssize_t held) except -1:
+        """How much of a line its items hold: the first `held` bytes as a line, or its identifiers."""
+        cdef Py_ssize_t all_of_it = n_dark(s, n)
+        cdef Py_ssize_t known = min(all_of_it, max(n_dark(s, held), self.n_named))
+        self.n_bytes += all_of_it
+        self.n_held += known
+        if known < all_of_it:
+            self.rest.add(hash_of(s, n, True))
         return 0
 
     cdef int read_words(self, const uint8_t *s, Py_ssize_t n) except -1:
@@ -292,6 +315,7 @@ cdef class Ownership:
         cdef uint64_t key
         cdef Slot *slot
         if self.mode == COLLECT:
+            self.n_named += 0 if is_line else n
             found = (<bytes> s[:n]).decode("utf-8", "surrogatepass")
             (self.lines if is_line else self.identifiers).add(found)
             return 0
@@ -343,9 +367,19 @@ cdef class Ownership:
         return 0
 
 
+def contents(str text not None):
+    """(lines, identifiers, rest, share) of a text.
+
+    `rest`: hashes of its lines, without number and outer white space, that are not all held by items. `share`: of the
+    text's bytes, white space apart, those that an item holds; 1 for a blank text.
+    """
+    cdef Ownership reader = Ownership(0)
+    reader.lines, reader.identifiers, reader.rest = set(), set(), set()
+    reader.read([text], COLLECT)
+    share = <double> reader.n_held / reader.n_bytes if reader.n_bytes else 1.0
+    return reader.lines, reader.identifiers, reader.rest, share
+
+
 def items(str text not None):
     """(lines, identifiers) of a text, as sets."""
-    cdef Ownership reader = Ownership(0)
-    reader.lines, reader.identifiers = set(), set()
-    reader.read([text], COLLECT)
-    return reader.lines, reader.identifiers
+    return contents(text)[:2]

@@ -1,5 +1,5 @@
 """Which tool output brought a line or an identifier last, and who uses it afterwards."""
 
-from cg._reuse import Ownership, items
+from cg._reuse import Ownership, contents, items
 
-__all__ = ["Ownership", "items"]
+__all__ = ["Ownership", "contents", "items"]

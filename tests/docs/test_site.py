@@ -57,6 +57,12 @@ def test_every_key_stands_in_the_reference_with_its_range_variable_and_flag(made
     assert token.endswith("| `--token-file` |")
 
 
+def test_a_list_is_called_what_the_file_calls_it(made: dict[str, str]) -> None:
+    """A key that takes names or globs is no switch."""
+    rows = [row for row in made["reference/configuration.md"].splitlines() if "list of names or globs" in row]
+    assert rows and all("| array of strings |" in row for row in rows)
+
+
 def test_a_preset_s_own_values_stand_in_its_column(made: dict[str, str]) -> None:
     """In the order of the presets."""
     [line] = [x for x in made["reference/configuration.md"].splitlines() if x.startswith("| `min_tokens` ")]

@@ -137,6 +137,16 @@ def test_a_refusal_is_one_line_on_stderr(cg_hints: Any, body: bytes, code: str) 
 
 
 @pytest.mark.parametrize(
+    "arguments", [["--limit", "9" * 5000], ["--limit", "x"], ["--bound", "x"], ["--verify", "true", "--timeout", "y"]]
+)
+def test_a_number_that_cannot_be_read_is_refused_in_words(cg_hints: Any, arguments: list[str]) -> None:
+    """No name of a function stands in the message, and no page of digits."""
+    said = cg_hints(*arguments, stdin={}).stderr
+    assert b"error" in said and b"_positive" not in said and b"_bound" not in said and b"seconds value" not in said
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["--nonsense"],

@@ -66,6 +66,8 @@ def test_lines_are_documents_by_the_fields_that_are_named(cg_hints: Any, tools: 
         (b"[" * 100_000, "invalid_json", 1),
         (b'{"id": "\xff"}', "invalid_utf8", 1),
         (b'{"id": "a"}', "missing_field", 1),
+        (rb'{"id": "a", "text": "\ud800"}', "lone_surrogate", 1),
+        (rb'{"id": ["\udc00"], "text": ""}', "lone_surrogate", 1),
         (b'{"id": "a", "text": "' + b"x" * (2 << 20) + b'x"}', "text_too_large", 1),
         (b"x" * (5 << 20), "text_too_large", 1),
         (b"".join(b'{"id": %d, "text": ""}\n' % i for i in range(4097)), "too_many_documents", 4097),

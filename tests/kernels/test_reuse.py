@@ -7,8 +7,9 @@ import pytest
 import reuse_oracle
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from quiet_oracle import rest_of
 
-from cg.reuse import Ownership, items
+from cg.reuse import Ownership, contents, items
 
 SIGNS = [" ", "\t", "\u2192", ":", "|", "\n", ".", "-", "_", "$", "@", "/", "\u2003", "\r"]
 WORDS = [
@@ -35,6 +36,16 @@ PIECES = st.sampled_from(SIGNS + WORDS)
 def test_items_are_those_of_the_letter(text: str) -> None:
     """Lines and identifiers as a slow reading of the rules finds them."""
     assert items(text) == (reuse_oracle.lines_of(text), reuse_oracle.identifiers_of(text))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=14).map("".join))
+@example("12: foo\nsrc/first_name.py\nfirst_name\n123456: x")
+def test_what_items_do_not_hold_is_accounted_for_line_by_line(text: str) -> None:
+    """The share of the bytes that they hold, and how many different lines they do not hold whole."""
+    share, rest = rest_of(text)
+    found = contents(text)
+    assert (found[3], len(found[2])) == (share, len(rest)) and found[:2] == items(text)
 
 
 @pytest.mark.parametrize(("length", "is_read"), [(19_999, True), (20_000, False)])

@@ -15,8 +15,7 @@ WORDS = re.compile(r"[A-Za-z0-9_$@][A-Za-z0-9_$@.\-]*")
 SHAPES = re.compile(
     r"[a-z][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]|[A-Za-z].*[0-9]|[0-9].*[A-Za-z]|^[0-9]{6,}$"
 )
-PATHS = ("file_path", "notebook_path", "path", "filename", "file")
-FILE_TOOLS = ("read", "edit", "write", "view", "str_replace", "create", "patch", "notebook")
+FILE_TOOLS = ("read", "edit", "write", "view", "replace", "create", "patch", "notebook", "insert", "append")
 
 
 def line_items(text: str) -> Iterator[str]:
@@ -32,6 +31,25 @@ def name_items(text: str) -> Iterator[str]:
             bare = word.strip(".-")
             if len(bare) >= 6 and SHAPES.search(bare):
                 yield bare
+
+
+def n_dark(text: str) -> int:
+    return sum(byte > 32 for byte in text.encode("utf-8", "surrogatepass"))
+
+
+@cache
+def rest_of(text: str) -> tuple[float, frozenset[str]]:
+    """The share of a text that its items hold, and its lines that they do not hold whole."""
+    total = known = 0
+    rest = set()
+    for line in text.split("\n"):
+        bare = NUMBERED.sub("", line, count=1).strip()
+        held = max([n_dark(whole) for whole in line_items(line)] + [sum(len(name) for name in name_items(line))])
+        total += n_dark(bare)
+        known += min(held, n_dark(bare))
+        if held < n_dark(bare):
+            rest.add(bare)
+    return known / total if total else 1.0, frozenset(rest)
 
 
 @cache
@@ -50,6 +68,19 @@ def strings(value: Any) -> list[str]:
     return [text for one in inner for text in strings(one)]
 
 
+def may_be_one(path: str, other: str) -> bool:
+    """Equal, or one ends in the other, which is relative."""
+    return path == other or any(
+        not short.startswith("/") and long.split("/")[-len(short.split("/")) :] == short.split("/")
+        for short, long in ((path, other), (other, path))
+    )
+
+
+def is_by_client(text: str) -> bool:
+    tags = r"<(system-reminder|local-command-[a-z]+|command-[a-z]+|task-notification|environment_[a-z]+)>.*?</\1>"
+    return "<" in text and not re.sub(tags, "", text, flags=re.DOTALL).strip()
+
+
 @dataclass
 class Moment:
     """One output, one user text, or one answer."""
@@ -62,6 +93,7 @@ class Moment:
     call: dict[str, Any] | None = None  # that made it
     is_error: bool = False
     calls: tuple[dict[str, Any], ...] = ()  # of an answer
+    role: str = "user"
 
 
 def texts_of(content: Any) -> list[tuple[int, str]]:
@@ -95,7 +127,7 @@ def moments_of(messages: list[dict[str, Any]]) -> list[Moment]:
             found.append(Moment("answer", all_items(texts), texts, answers, calls=uses))
             answers += 1
         elif said:
-            found.append(Moment("text", all_items(said), said, answers))
+            found.append(Moment("text", all_items(said), said, answers, role=message["role"]))
     return found
 
 
@@ -106,9 +138,15 @@ def argument(call: dict[str, Any] | None, names: tuple[str, ...]) -> str | None:
 
 
 class Oracle:
-    """Answers for one list of messages. `is_run_log(tool, command)` is the caller's: its list has tests of its own."""
+    """Answers for one list of messages. What a command prints and which files a call names is told: both have tests of their own."""
 
-    def __init__(self, messages: list[dict[str, Any]], is_run_log: Callable[[str, str | None], bool]) -> None:
+    def __init__(
+        self,
+        messages: list[dict[str, Any]],
+        is_run_log: Callable[[str, str | None], bool],
+        named_paths: Callable[[Any], tuple[str, ...]],
+    ) -> None:
+        self.named_paths = named_paths
         self.moments = moments_of(messages)
         self.outputs = {m.id: at for at, m in enumerate(self.moments) if m.id is not None}
         self.is_run_log = is_run_log
@@ -125,6 +163,15 @@ class Oracle:
         return sum(self.moments[at].kind == "output" for at in self.holders[item] if at < before) > 3
 
     def is_superseded(self, at: int) -> bool:
+        (text,) = self.moments[at].texts
+        newer_moments = self.moments[at + 1 :]
+        if any(moment.kind == "output" and moment.texts == [text] for moment in newer_moments):
+            return True
+        share, rest = rest_of(text)
+        if share < 0.8 or not rest <= {
+            line for moment in newer_moments for said in moment.texts for line in rest_of(said)[1]
+        }:
+            return False
         end = len(self.moments)
         held = self.moments[at].items
         newer = {item for item in held if self.carrier(item, end) > at}
@@ -147,16 +194,19 @@ class Oracle:
 
     def last_touch(self, at: int) -> int:
         """The number of the last answer that read or wrote the output's path."""
-        path = argument(self.moments[at].call, PATHS)
         return max(
             (
                 moment.answers + 1
                 for moment in self.moments
                 for use in moment.calls
-                if path and use["name"].lower().startswith(FILE_TOOLS) and argument(use, PATHS) == path
+                if any(tool in use["name"].lower() for tool in FILE_TOOLS)
+                and any(may_be_one(path, own) for path in self.paths(use) for own in self.paths(self.moments[at].call))
             ),
             default=0,
         )
+
+    def paths(self, call: dict[str, Any] | None) -> tuple[str, ...]:
+        return self.named_paths((call or {}).get("input"))
 
     def is_spent(self, output: tuple[str, int], quiet_requests: int = 40, run_log_requests: int = 10) -> bool:
         at = self.outputs[output]
@@ -172,16 +222,27 @@ class Oracle:
             or (is_log and now - moved >= run_log_requests)
         )
 
+    def task(self) -> list[str]:
+        """The user's texts from the last on that came after an answer without calls and that the client did not write alone."""
+        task: list[str] = []
+        is_done = False
+        for moment in self.moments:
+            if moment.kind == "answer":
+                is_done = not moment.calls
+            if moment.kind == "text":
+                if is_done and moment.role == "user" and not is_by_client(" ".join(moment.texts)):
+                    task, is_done = [], False
+                task = task + moment.texts
+        return task
+
     def is_named(self, output: tuple[str, int]) -> bool:
-        texts = [moment for moment in self.moments if moment.kind == "text"]
-        if not texts:
-            return False
+        task = self.task()
         moment = self.moments[self.outputs[output]]
-        common = [kind for kind, _ in moment.items & texts[-1].items]
+        common = [kind for kind, _ in moment.items & all_items(task)]
         if "line" in common or len(common) >= 2:
             return True
-        path = argument(moment.call, PATHS) or ""
-        name = path.rstrip("/").split("/")[-1]
-        if not re.search(r"\w", name):
-            return False
-        return bool(re.search(r"(^|[^\w.-])" + re.escape(name) + r"($|\W)", "\n".join(texts[-1].texts)))
+        said = "\n".join(task).casefold()
+        names = [path.split("/")[-1] for path in self.paths(moment.call)]
+        return any(
+            re.search(r"\w", name) and re.search(r"(^|[^\w.-])" + re.escape(name) + r"($|\W)", said) for name in names
+        )

@@ -61,6 +61,8 @@ def type_of(key: Key) -> str:
     """What TOML calls a value of this key."""
     if key.choices or key.is_text:
         return "string"
+    if key.is_list:
+        return "array of strings"
     if not key.unit:
         return "boolean"
     return "integer" if key.is_whole else "float"

@@ -86,6 +86,8 @@ JUDGES = [Config(), load(preset="cold", flags={"pings": 0}), load(flags={"judge"
         ({"protected_paths": ["src/2.py"]}, {2}),
         ({"protected_paths": ["2.py", "3.*"]}, {2, 3}),
         ({"protected_paths": ["src/"]}, {0, 1, 2, 3, 4}),
+        ({"protected_paths": ["SRC\\2.py"]}, {2}),
+        ({"protected_paths": ["/w/./src//2.py", "**/[3].py"]}, {2, 3}),
         ({"protected_paths": ["rc/2.py", ".py", "src/2"]}, set()),
     ],
 )

@@ -16,6 +16,7 @@ from cg.sweep.body.transcript import Transcript, read
 from cg.sweep.config import load
 from cg.sweep.judging.free_judges import by_quiet
 from cg.sweep.judging.inventory import eligible
+from cg.sweep.judging.paths import named_paths
 from cg.sweep.judging.quiet import Quiet, QuietCache, spent
 from cg.sweep.judging.run_logs import is_run_log
 from cg.sweep.values import Thread
@@ -94,6 +95,35 @@ def test_a_call_that_reads_or_writes_its_path_keeps_an_output(tool: str) -> None
     assert dropped(*turns, call("u", tool="Grep", path="a/b.c"), result("u", "done"), *rest(9)) == {"t"}
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"filePath": "./a/b.c"}),
+        ("Read", {"file_path": "/w/a/b.c"}),
+        ("Read", {"file_path": "C:\\w\\A\\b.c"}),
+        ("mcp__fs__read_file", {"absolute_path": "/w/x/../a//b.c"}),
+        ("MultiEdit", {"edits": [{"path": "b.c"}]}),
+        ("read_many_files", {"paths": ["z", "a/b.c"]}),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a/b.c\n@@"}),
+    ],
+)
+def test_a_path_is_one_path_however_it_is_spelled(tool: str, arguments: dict[str, Any]) -> None:
+    """Of the two calls either may name it so."""
+    plain, spelled = call("t", file_path="a/b.c"), call("t", tool=tool, **arguments)
+    for first, second in ((plain, spelled), (spelled, plain)):
+        turns = [user("look"), first, result("t", lines("alpha")), *rest(30)]
+        second = second[0], {**second[1], "id": "u"}
+        assert dropped(*turns, second, result("u", "done"), *rest(39)) == set()
+        assert dropped(*turns, second, result("u", "done"), *rest(40)) == {"t"}
+
+
+@pytest.mark.parametrize("path", ["a/c.c", "/w/xa/b.c", "/w/a/b.cc", "a/b.c/d", "/a", "a", "."])
+def test_another_path_is_another(path: str) -> None:
+    """Whole names count, from the end on."""
+    turns = [user("look"), call("t", file_path="a/b.c"), result("t", lines("alpha")), *rest(30)]
+    assert dropped(*turns, call("u", file_path=path), result("u", "done"), *rest(9)) == {"t"}
+
+
 def test_a_copy_supersedes_at_once() -> None:
     """The older of two outputs that say the same goes with the next answer."""
     turns = [user("look"), call("t1"), result("t1", lines("alpha")), call("t2"), result("t2", lines("alpha"))]
@@ -135,6 +165,44 @@ def test_an_output_that_holds_nothing_recognisable_is_never_superseded() -> None
     assert dropped(*turns, *rest(40)) == {"t"}
 
 
+ROWS = "\n".join(f"{i} {i * i % 97}" for i in range(400))
+PROSE = (
+    "\u8fd9\u4e00\u6bb5\u8bf4\u660e\u914d\u7f6e\u5982\u4f55\u52a0\u8f7d\u3002\n\u6bcf\u4e00\u884c\u90fd\u4e0d\u540c\u3002\n"
+    * 20
+)
+MINIFIED = "[" + ", ".join(f'{{"row": {i}, "of": {i * i % 97}}}' for i in range(200)) + "]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"alpha_1 alpha_2\n{ROWS}",
+        f"alpha_1 {PROSE}",
+        f"{MINIFIED}\nalpha_1",
+        "alpha_1\n" + "\n".join(f"on|{i % 7}" for i in range(200)),
+        "alpha_1\n" + "x = 1\n" * 200,
+        "alpha_1\n" + "\u0416" * 25_000,
+        lines("alpha") + "\nport 80",
+        lines("alpha", 6) + "\n" + "\n".join(f"{i}" for i in range(200)),
+        "first words " * 40 + "17\n" + lines("alpha"),
+    ],
+)
+def test_an_output_of_which_little_is_recognisable_is_not_superseded_by_that_little(text: str) -> None:
+    """Its other lines have not been said again; the same text is, and then the older goes."""
+    turns = [user("look"), call("t", tool="Grep"), result("t", text), say("on"), user("go")]
+    told = text[:400] + "\n" + lines("alpha") + "\nalpha_2"
+    assert dropped(*turns, say(told), user("go")) == set()
+    assert dropped(*turns, call("u", tool="Grep"), result("u", told), say("on"), user("go")) == set()
+    assert dropped(*turns, call("u", tool="Grep"), result("u", text), say("on"), user("go")) == {"t"}
+
+
+def test_short_lines_of_an_output_have_to_be_said_again_too() -> None:
+    """By whoever says the rest; their numbers do not count."""
+    turns = [user("look"), call("t"), result("t", f"{lines('alpha')}\n  13\u2192x = 7")]
+    assert dropped(*turns, say(lines("alpha")), user("go")) == set()
+    assert dropped(*turns, say(lines("alpha")), user("x = 7")) == {"t"}
+
+
 def failed(tool_use_id: str, text: str) -> Any:
     role, block = result(tool_use_id, text)
     return role, {**block, "is_error": True}
@@ -158,6 +226,14 @@ def test_logs_of_what_ran_and_failures_go_after_run_log_requests(turn: Any, made
     assert dropped(*turns, *rest(10), run_log_requests=11) == set()
 
 
+def test_a_line_without_identifiers_names_its_output() -> None:
+    """People paste what they mean."""
+    line = "plain words that say one thing only"
+    turns = [user("look"), call("t", tool="Grep"), result("t", f"{lines('alpha')}\n{line}"), *rest(40), say("on")]
+    assert dropped(*turns, user(f"what is\n  {line}\n?")) == set()
+    assert dropped(*turns, user("what is plain")) == {"t"}
+
+
 @pytest.mark.parametrize(
     ("text", "stays"),
     [
@@ -171,7 +247,7 @@ def test_logs_of_what_ran_and_failures_go_after_run_log_requests(turn: Any, made
         ("go on", False),
     ],
 )
-def test_what_the_newest_user_text_names_stays_at_this_request(text: str, stays: bool) -> None:
+def test_what_the_newest_task_names_stays_at_this_request(text: str, stays: bool) -> None:
     """Its file, a line, or two names: `rescue`, counted, and only the newest text."""
     turns = [user("look"), call("t", tool="Grep", path="a/b.c"), result("t", lines("alpha")), *rest(40)]
     assert dropped(*turns, say("on"), user(text)) == (set() if stays else {"t"})
@@ -179,12 +255,54 @@ def test_what_the_newest_user_text_names_stays_at_this_request(text: str, stays:
     assert dropped(*turns, say("on"), user(text), say("on"), user("never mind")) == {"t"}
 
 
+@pytest.mark.parametrize("path", ["src\\win\\Thing.py", "src/win/thing.py", "C:\\w\\THING.PY", "re\u0301/thing.py:12"])
+@pytest.mark.parametrize("text", ["look at thing.py", "Thing.py?", "in src\\win\\thing.py", "`win/thing.py`"])
+def test_a_file_is_named_whatever_slashes_and_letters_its_path_has(path: str, text: str) -> None:
+    """By its last part, in any case."""
+    turns = [user("look"), call("t", filePath=path), result("t", lines("alpha")), *rest(40), say("on")]
+    assert dropped(*turns, user(text)) == set()
+    assert dropped(*turns, user("look at things.py and a-thing.py")) == {"t"}
+
+
+REMINDER = "<system-reminder>\nThe list of tasks is empty.\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [call("u", tool="Bash"), result("u", "x"), user(REMINDER)],
+        [call("u", tool="Bash"), user("[a note of a hook]"), result("u", "x")],
+        [
+            call("u", tool="Bash"),
+            result("u", "x"),
+            user(REMINDER),
+            call("v"),
+            result("v", "x"),
+            user("one more"),
+            say("so"),
+        ],
+        [call("u", tool="Bash"), failed("u", "interrupted"), user("[Request interrupted by user]")],
+        [say("done"), user(REMINDER)],
+        [say("done"), user(f"{REMINDER}\n{REMINDER}"), user("<command-name>/clear</command-name>")],
+        [say("done"), ("system", {"type": "text", "text": "a note"})],
+        [call("u", tool="Bash"), ("user", {**result("u", "x")[1], "content": []}), user("a note")],
+    ],
+)
+def test_what_was_asked_stays_in_force_until_something_else_is_asked(later: list) -> None:
+    """Texts beside results and texts that the client wrote alone take nobody's place."""
+    turns = [user("look"), call("t", tool="Grep", path="a/b.c"), result("t", lines("alpha")), *rest(40), say("on")]
+    assert dropped(*turns, user("look at b.c again"), *later) == set()
+    assert dropped(*turns, user(f"{REMINDER} look at b.c again"), *later) == set()
+    assert dropped(*turns, user("look at b.c again"), *later, say("done"), user(f"{REMINDER} never mind")) == {"t"}
+    assert dropped(*turns, user("never mind"), *later) == {"t"}
+
+
 # -- the oracle ----------------------------------------------------------------------------------------------------------
 
 
 def check(quiet: Quiet, messages: list[dict[str, Any]], body: Transcript) -> tuple[int, int]:
     """The rule and the oracle agree on every output, whatever its size; how many are spent, and of them named."""
-    oracle = Oracle(messages, is_run_log)
+    oracle = Oracle(messages, is_run_log, named_paths)
     n_spent = n_named = 0
     for text in body.tool_texts:
         of = text.tool_use_id, text.block
@@ -214,6 +332,9 @@ NAMES = [f"{name}_{part}" for name in ("fetch", "store", "parse") for part in ("
 SENTENCES = [f"the line that says {name} and no more" for name in NAMES]
 
 
+SPELLED = ["src/{}.py", "./src/{}.py", "/w/src/{}.py", "src\\{}.PY", "{}.py", "/v/src/{}.py"]
+
+
 def words(rng: random.Random, most: int) -> str:
     return "\n".join(rng.sample(NAMES + SENTENCES, rng.randrange(most + 1)))
 
@@ -224,11 +345,18 @@ def turns_of(rng: random.Random, first: int, n: int) -> list:
     for i in range(first, first + n):
         turns += [say(f"so {words(rng, 2)}")] if rng.random() < 0.5 else []
         turns.append(
-            call(f"t{i}", rng.choice(["Read", "Bash", "Edit"]), path=f"src/{rng.randrange(3)}.py", command="make")
+            call(
+                f"t{i}",
+                rng.choice(["Read", "Bash", "Edit"]),
+                path=rng.choice(SPELLED).format(rng.randrange(3)),
+                command="make",
+            )
         )
         made = result(f"t{i}", *(words(rng, 5) for _ in range(rng.choice([1, 1, 2]))))
         turns.append((made[0], {**made[1], "is_error": True}) if rng.random() < 0.1 else made)
-        turns += [user(words(rng, 2) + rng.choice(["", " 1.py"]))] if rng.random() < 0.3 else []
+        turns += [say("done")] if rng.random() < 0.3 else []
+        turns += [user(words(rng, 2) + rng.choice(["", " 1.py", REMINDER]))] if rng.random() < 0.3 else []
+        turns += [user(REMINDER)] if rng.random() < 0.1 else []
     return turns
 
 
@@ -253,7 +381,7 @@ def test_read_as_it_grows_it_says_what_it_says_at_once_and_what_the_oracle_says(
     for step in range(1, 8):
         body = transcript(*turns)
         messages = json.loads(body.body)["messages"]
-        oracle, at_once = Oracle(messages, is_run_log), Quiet().read(body)
+        oracle, at_once = Oracle(messages, is_run_log, named_paths), Quiet().read(body)
         with cache.reading(body) as grown:
             for text in body.tool_texts:
                 one, of = text.identity, (text.tool_use_id, text.block)

@@ -35,22 +35,33 @@ class Parser(argparse.ArgumentParser):
         raise Refusal(Code.USAGE, text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
 
 
+def _number(text: str, kind: type[float]) -> float:
+    """What argparse's own message would call by the name of a function."""
+    try:
+        return kind(text)
+    except ValueError:
+        is_whole = kind is int and text.strip().removeprefix("+").isdecimal()  # more digits than are read
+        raise argparse.ArgumentTypeError(
+            "more digits than are read" if is_whole else f"{text!r} is no number"
+        ) from None
+
+
 def _positive(text: str) -> int:
-    value = int(text)
+    value = int(_number(text, int))
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not at least 1")
     return value
 
 
 def _bound(text: str) -> float:
-    value = float(text)
+    value = _number(text, float)
     if not MIN_BOUND <= value <= MAX_BOUND:
         raise argparse.ArgumentTypeError(f"{value} is not in {MIN_BOUND}..{MAX_BOUND}")
     return value
 
 
 def seconds(text: str) -> float:
-    value = float(text)
+    value = _number(text, float)
     if not 0 < value <= MAX_TIMEOUT_S:
         raise argparse.ArgumentTypeError(f"{value} is not more than 0 and at most {MAX_TIMEOUT_S:g} seconds")
     return value

@@ -112,13 +112,17 @@ def _document(line: bytes, place: str, fields: dict[str, list[str]]) -> Document
             known = ", ".join(sorted(value)[:8])
             message = f"no field {' or '.join(fields[ours])}; there are: {known[:200]}. --fields says which to take"
             raise Refusal(Code.MISSING_FIELD, message, place)
-    texts = {ours: "\n".join(_text(value.get(name)) for name in theirs) for ours, theirs in fields.items()}
+    texts = {ours: "\n".join(_text(value.get(name), place) for name in theirs) for ours, theirs in fields.items()}
     return Document(texts["id"], texts["text"], texts["name"])
 
 
-def _text(value: Any) -> str:
-    """A field as text: what is no string is written as JSON; half a surrogate pair becomes a replacement."""
+def _text(value: Any, place: str) -> str:
+    """A field as text: what is no string is written as JSON. Half a surrogate pair is refused, as in a request."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refusal(Code.LONE_SURROGATE, "half a surrogate pair is not text", place) from None
+    return text

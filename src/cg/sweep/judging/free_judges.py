@@ -39,7 +39,7 @@ def by_index(candidates: Sequence[Candidate], index: Index) -> Judged:
 
 
 def by_quiet(candidates: Sequence[Candidate], quiet: Quiet, config: Config) -> Judged:
-    """The candidates that nothing leans on any more, but for those that the newest user text names (`rescue`)."""
+    """The candidates that nothing leans on any more, but for those that the newest task names (`rescue`)."""
     drops = []
     declines: Counter[Decline] = Counter()
     for candidate in candidates:

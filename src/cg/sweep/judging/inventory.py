@@ -13,15 +13,19 @@ from cg.sweep.body.transcript import ToolText, ToolUse, Transcript, strings
 from cg.sweep.config import Config
 from cg.sweep.counters import Decline, Event
 from cg.sweep.judging.coreference import Index, Record, Standing, decoded_arguments, turns_up_to
+from cg.sweep.judging.paths import command_paths, is_under, named_paths
 from cg.sweep.values import Thread
 
 CUT = 90  # characters of an argument or a first line that a line shows: enough to tell one call from another
 NAME_CUT = 64  # characters of a tool's name or an id, the API's own limit
 
 # The arguments that tell one call of a tool from another, best first; tools that have none of them show their first string.
-PATHS = ("file_path", "notebook_path", "path", "filename", "file")
 TELLING = (
-    *PATHS,
+    "file_path",
+    "notebook_path",
+    "path",
+    "filename",
+    "file",
     "command",
     "cmd",
     "query",
@@ -106,20 +110,15 @@ def refusal(text: ToolText, tool: str, thread: Thread) -> Decline | None:
 
 
 def is_protected(call: ToolUse | None, config: Config) -> bool:
-    """Whether a person has said that what a call brought is never removed: by the tool's name, or by a path it names."""
+    """Whether a person has said that what a call brought is never removed: by the tool's name, or by a path it names,
+    in an argument, a patch or a shell command."""
     if call is None or not (config.protected_tools or config.protected_paths):
         return False
     if any(fnmatchcase(call.name, glob) for glob in config.protected_tools):
         return True
-    value = decoded_arguments(call.arguments) if config.protected_paths else None
-    named = [value[name] for name in PATHS if isinstance(value.get(name), str)] if isinstance(value, dict) else []
-    return any(_is_under(path, glob) for path in named for glob in config.protected_paths)
-
-
-def _is_under(path: str, glob: str) -> bool:
-    """Whether a path is the named one, stands in that folder, or fits the glob, from the root or from any folder on."""
-    glob = glob.rstrip("/")
-    return any(fnmatchcase(path, one) for one in (glob, f"{glob}/*", f"*/{glob}", f"*/{glob}/*"))
+    value = decoded_arguments(call.arguments) if config.protected_paths else {}
+    named = {*named_paths(value), *command_paths(value)}
+    return any(is_under(path, glob) for path in named for glob in config.protected_paths)
 
 
 def answered_messages(transcript: Transcript) -> int:
