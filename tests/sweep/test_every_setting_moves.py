@@ -132,7 +132,6 @@ CASES: dict[str, tuple[Scenario, Config, Any, Any]] = {
     "ask": (question, paid(), "idle", "off"),
     "apply": (judged, paid(), "free", "at-once"),
     "judge": (cold, Config(), "quiet", "recency"),
-    "lifetime": (cold, Config(), "client", "1h"),
     "min_tokens": (cold, Config(), 100, 100_000),
     "min_inventory": (one_output, paid(), 1, 2),
     "ask_cap": (question, paid(), 12, 3),
